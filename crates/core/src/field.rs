@@ -1,0 +1,73 @@
+//! What is said about a value from outside that cannot be accepted.
+//!
+//! Every door (tools, HTTP, command line) answers with the same three facts: the field, its value, what was expected.
+
+use crate::text;
+
+/// Longest excerpt of a refused value that is repeated to the caller, in characters.
+const EXCERPT: usize = 80;
+
+/// A value that was refused.
+///
+/// Reads as a sentence: ``` `progress` is 7; expected a number from 0 to 1 ```.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` is {value}; expected {expected}")]
+pub struct Invalid {
+    /// The field as the caller wrote it.
+    pub field: String,
+    /// The value, cleaned and cut to an excerpt.
+    pub value: String,
+    /// What would have been accepted.
+    pub expected: String,
+}
+
+impl Invalid {
+    /// Refuses a text value, which is quoted, cleaned and cut.
+    pub fn text(field: &str, value: &str, expected: impl Into<String>) -> Self {
+        let value = if value.is_empty() {
+            "empty".to_owned()
+        } else if value.trim().is_empty() {
+            "only white space".to_owned()
+        } else {
+            format!("\"{}\"", text::cut(&text::one_line(value), EXCERPT, text::Unit::Characters))
+        };
+        Self { field: field.to_owned(), value, expected: expected.into() }
+    }
+
+    /// Refuses a value by a description of it, such as `7` or `missing`.
+    pub fn value(field: &str, value: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self { field: field.to_owned(), value: value.into(), expected: expected.into() }
+    }
+
+    /// Refuses a text for its length.
+    pub fn too_long(field: &str, length: usize, limit: usize, unit: &str) -> Self {
+        Self::value(field, format!("{length} {unit} long"), format!("at most {limit} {unit}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_field_value_and_expectation() {
+        let refusal = Invalid::text("event", "stop", "one of start, update, end, error");
+        assert_eq!(
+            refusal.to_string(),
+            "`event` is \"stop\"; expected one of start, update, end, error"
+        );
+    }
+
+    #[test]
+    fn hostile_values_are_defused_and_cut() {
+        let refusal = Invalid::text("event", &"\u{1b}[31m\n".repeat(500), "a word");
+        assert!(!refusal.to_string().contains(['\u{1b}', '\n']));
+        assert!(refusal.to_string().chars().count() < 150);
+    }
+
+    #[test]
+    fn blank_values_are_described() {
+        assert_eq!(Invalid::text("m", "", "text").value, "empty");
+        assert_eq!(Invalid::text("m", " \t", "text").value, "only white space");
+    }
+}

@@ -1,0 +1,1 @@
+//! The HTTP API behind the commands: `/v1/…`, `/events`, `/healthz`, `/readyz`.

@@ -1,0 +1,1 @@
+//! Who may come in over HTTP: Host, Origin and token.

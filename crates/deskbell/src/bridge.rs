@@ -1,0 +1,3 @@
+//! `deskbell mcp`: copies messages between an MCP client and the daemon, and survives the daemon.
+
+pub mod hello;

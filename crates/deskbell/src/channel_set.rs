@@ -1,0 +1,1 @@
+//! The configured channels, built and ready, by name.

@@ -1,0 +1,130 @@
+//! What the user set: built-in defaults, then files, then `DESKBELL_*`, then flags.
+
+use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
+
+use deskbell_core::{ChannelName, Context, Level, route::Route};
+
+/// The whole configuration, read, merged and with every secret resolved.
+#[derive(Debug, Clone, Default)]
+pub struct Config {
+    /// The channels, by name.
+    pub channels: BTreeMap<ChannelName, ChannelOptions>,
+    /// The routes, in order.
+    pub routes: Vec<Route>,
+    /// What the terminal and the log show.
+    pub tracing: Tracing,
+    /// How deliveries are tried.
+    pub delivery: DeliveryOptions,
+    /// The MCP door.
+    pub mcp: McpOptions,
+    /// The HTTP door.
+    pub serve: ServeOptions,
+    /// How long finished history is kept; `None` keeps all.
+    pub keep_history: Option<Duration>,
+    /// Titles that are never pushed.
+    pub skip_titles: Vec<String>,
+    /// What is wrong with single channels: they are left out, everything else works.
+    pub problems: Vec<String>,
+}
+
+/// One channel as it is configured.
+#[derive(Clone)]
+pub struct ChannelOptions {
+    /// The kind.
+    pub kind: String,
+    /// The options of the kind, with every secret resolved. Never printed.
+    pub options: toml::Table,
+    /// How many messages a minute it takes; `None` leaves it to the far end.
+    pub per_minute: Option<u32>,
+}
+
+impl std::fmt::Debug for ChannelOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChannelOptions").field("kind", &self.kind).finish_non_exhaustive()
+    }
+}
+
+/// What the terminal and the log file show.
+#[derive(Debug, Clone, Default)]
+pub struct Tracing {
+    /// Rules of name and level; the longest name that fits wins. `llm_notify` stands for notices, and
+    /// `llm_notify::warn` for notices of that one level.
+    pub targets: Vec<TracingTarget>,
+    /// Categories that are shown; empty means all.
+    pub contexts: Vec<Context>,
+    /// Categories that are not shown.
+    pub hidden_contexts: Vec<Context>,
+    /// The log file; `None` writes to the state folder.
+    pub file: Option<LogFile>,
+}
+
+/// A rule of `[tracing] targets`.
+#[derive(Debug, Clone)]
+pub struct TracingTarget {
+    /// The target.
+    pub name: String,
+    /// The least level that is shown; `None` shows nothing.
+    pub level: Option<Level>,
+}
+
+/// A log file that is appended to and rotated.
+#[derive(Debug, Clone)]
+pub struct LogFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How large it grows before it is rotated, in bytes.
+    pub max_bytes: u64,
+    /// How many rotated files are kept.
+    pub keep: usize,
+}
+
+/// How deliveries are tried.
+#[derive(Debug, Clone)]
+pub struct DeliveryOptions {
+    /// How many attempts there are in all.
+    pub attempts: u32,
+    /// How long one attempt may take.
+    pub timeout: Duration,
+    /// The least time between two updates of a run on a channel.
+    pub update_interval: Duration,
+}
+
+impl Default for DeliveryOptions {
+    fn default() -> Self {
+        Self {
+            attempts: 12,
+            timeout: Duration::from_secs(15),
+            update_interval: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The MCP door.
+#[derive(Debug, Clone, Default)]
+pub struct McpOptions {
+    /// The profile that is used where none is named.
+    pub profile: Option<String>,
+    /// How tool names are listed: `dot` or `underscore`; `None` leaves it to the profile.
+    pub tool_names: Option<String>,
+}
+
+/// The HTTP door.
+#[derive(Clone, Default)]
+pub struct ServeOptions {
+    /// The address to listen on beside the local socket.
+    pub listen: Option<SocketAddr>,
+    /// Tokens that are accepted, by name. Never printed.
+    pub tokens: BTreeMap<String, String>,
+    /// Host names that requests may name, beside loopback ones.
+    pub allowed_hosts: Vec<String>,
+    /// Origins that browsers may come from, beside loopback ones.
+    pub allowed_origins: Vec<String>,
+    /// Whether loopback needs no token.
+    pub anonymous_loopback: bool,
+}
+
+impl std::fmt::Debug for ServeOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServeOptions").field("listen", &self.listen).finish_non_exhaustive()
+    }
+}

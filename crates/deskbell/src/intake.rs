@@ -1,0 +1,288 @@
+//! The only way in: checks a report, decides what it changes and where it goes, and answers once it is durable.
+
+use std::{
+    collections::hash_map::DefaultHasher,
+    hash::{Hash as _, Hasher as _},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use deskbell_core::{
+    ChannelName, Context, Event, EventId, Invalid, Level, Run, RunId, Source,
+    clock::Clock,
+    delivery::{Planned, Replaces},
+    event::{Content, EventIds, Kind},
+    route::{self, Route},
+    run::{self, Phase, RunRefusal, RunStep},
+};
+use jiff::Timestamp;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::journal::{
+    Accept, Ack, DeliveryQuery, EventQuery, IdempotencyKey, Journal, JournalError, RunChange,
+    RunQuery, Write,
+};
+
+/// What somebody reports, before it is accepted.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The caller's key: a second report with the same one is answered with the first event.
+    pub key: Option<IdempotencyKey>,
+    /// How serious it is.
+    pub level: Level,
+    /// Its category.
+    pub context: Context,
+    /// Who reports it.
+    pub source: Source,
+    /// What is said.
+    pub content: Content,
+    /// What the caller's interface calls the text, for refusals.
+    pub text_field: &'static str,
+    /// What sort of event it is.
+    pub kind: Kind,
+    /// The channels the caller names; empty lets the routes decide.
+    pub to: Vec<ChannelName>,
+}
+
+/// What of the configuration decides where events go.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// The routes, in order.
+    pub routes: Vec<Route>,
+    /// The names of the channels that work.
+    pub channels: Vec<ChannelName>,
+    /// The least time between two updates of a run on a channel.
+    pub update_interval: Duration,
+    /// Titles that are never pushed (mcp-push's `SKIP_PUSH_TITLE`).
+    pub skip_titles: Vec<String>,
+}
+
+/// An accepted report.
+#[derive(Debug, Clone)]
+pub struct Accepted {
+    /// The event, as it is in the journal.
+    pub event: Event,
+    /// Whether it was accepted before, under the same key.
+    pub duplicate: bool,
+    /// Where it goes.
+    pub channels: Vec<ChannelName>,
+    /// Whether its title is on the list of those that are never pushed.
+    pub skipped: bool,
+    /// How many channels are configured.
+    pub configured: usize,
+    /// The run after it, if it is a step of one.
+    pub run: Option<Run>,
+}
+
+/// Why a report was not accepted. Nothing of it is kept and nothing is sent.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Refusal {
+    /// A field is wrong.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// The step does not fit its run.
+    #[error(transparent)]
+    Run(#[from] RunRefusal),
+    /// The journal could not keep it.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// How many runs can be changed at the same time; steps of one run wait for each other.
+const RUN_LOCKS: usize = 64;
+
+/// How often a step is decided anew when another process changed its run meanwhile.
+const STALE_LIMIT: usize = 16;
+
+/// Accepts reports.
+pub struct Intake {
+    journal: Arc<dyn Journal>,
+    clock: Arc<dyn Clock>,
+    rules: watch::Receiver<Arc<Rules>>,
+    ids: Mutex<EventIds>,
+    run_locks: [tokio::sync::Mutex<()>; RUN_LOCKS],
+}
+
+impl Intake {
+    /// An intake that writes to `journal` and always follows the newest `rules`.
+    pub fn new(
+        journal: Arc<dyn Journal>,
+        clock: Arc<dyn Clock>,
+        rules: watch::Receiver<Arc<Rules>>,
+    ) -> Self {
+        let run_locks = std::array::from_fn(|_| tokio::sync::Mutex::new(()));
+        Self { journal, clock, rules, ids: Mutex::default(), run_locks }
+    }
+
+    /// Accepts `report`: when this returns `Ok`, the event and its deliveries are safe on disk.
+    ///
+    /// # Errors
+    /// Says which field is wrong, why a step does not fit its run, or why the journal could not keep it.
+    pub async fn accept(&self, mut report: Report) -> Result<Accepted, Refusal> {
+        report.content.check(report.text_field)?;
+        report.source = report.source.cleaned();
+        let rules = Arc::clone(&self.rules.borrow());
+        check_names(&report.to, &rules)?;
+        // A repeat must get the first answer, even where its step no longer fits the run.
+        if let Some(first) = self.earlier(report.key.as_ref(), &rules).await? {
+            return Ok(first);
+        }
+        let _turn = match &report.kind {
+            Kind::Run(step) => Some(self.run_lock(&step.run).lock().await),
+            Kind::Notice | Kind::Push => None,
+        };
+        for _ in 0..STALE_LIMIT {
+            let (accept, accepted) = self.decide(&report, &rules).await?;
+            match self.commit(accept).await? {
+                Ack::Accepted(_) | Ack::Done(_) => return Ok(accepted),
+                Ack::Duplicate(_) => {
+                    if let Some(first) = self.earlier(report.key.as_ref(), &rules).await? {
+                        return Ok(first);
+                    }
+                }
+                Ack::Stale => {}
+            }
+        }
+        Err(JournalError::Busy { retry_after: Duration::from_millis(100) }.into())
+    }
+
+    async fn commit(&self, accept: Accept) -> Result<Ack, JournalError> {
+        let acks = self.journal.commit(vec![Write::Accept(Box::new(accept))]).await?;
+        acks.into_iter()
+            .next()
+            .ok_or_else(|| JournalError::Failed("no answer to a write".to_owned()))
+    }
+
+    /// What accepting `report` would write, as things stand now.
+    async fn decide(&self, report: &Report, rules: &Rules) -> Result<(Accept, Accepted), Refusal> {
+        let now = self.clock.now();
+        let (kind, run) = match &report.kind {
+            Kind::Run(step) => {
+                let (step, change) = self.advance(step, &report.content.text, now).await?;
+                (Kind::Run(step), Some(change))
+            }
+            other => (other.clone(), None),
+        };
+        let event = Event {
+            id: self.next_id(now),
+            at: now,
+            level: report.level,
+            context: report.context.clone(),
+            source: report.source.clone(),
+            content: report.content.clone(),
+            kind,
+            to: report.to.clone(),
+        };
+        let title = event.content.title.as_deref().map(str::trim);
+        let skipped =
+            title.is_some_and(|title| rules.skip_titles.iter().any(|skip| skip.trim() == title));
+        let deliveries = if skipped { Vec::new() } else { plan(&event, rules) };
+        let accepted = Accepted {
+            event: event.clone(),
+            duplicate: false,
+            channels: deliveries.iter().map(|planned| planned.channel.clone()).collect(),
+            skipped,
+            configured: rules.channels.len(),
+            run: run.as_ref().map(|change| change.run.clone()),
+        };
+        Ok((Accept { event, key: report.key.clone(), deliveries, run }, accepted))
+    }
+
+    async fn advance(
+        &self,
+        step: &RunStep,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<(RunStep, RunChange), Refusal> {
+        let before = self.run(&step.run).await?;
+        let (run, step) = run::advance(before.as_ref(), step.clone(), text, now)?;
+        let after_steps = before.map_or(0, |run| run.steps);
+        Ok((step, RunChange { after_steps, run }))
+    }
+
+    /// The answer that the first report with `key` got, if there was one.
+    async fn earlier(
+        &self,
+        key: Option<&IdempotencyKey>,
+        rules: &Rules,
+    ) -> Result<Option<Accepted>, JournalError> {
+        let Some(key) = key else {
+            return Ok(None);
+        };
+        let query = EventQuery { key: Some(key.clone()), ..EventQuery::first(1) };
+        let Some(entry) = self.journal.events(query).await?.into_iter().next() else {
+            return Ok(None);
+        };
+        let event = entry.event;
+        let query =
+            DeliveryQuery { event: Some(event.id), limit: usize::MAX, ..DeliveryQuery::default() };
+        let deliveries = self.journal.deliveries(query).await?;
+        let run = match &event.kind {
+            Kind::Run(step) => self.run(&step.run).await?,
+            Kind::Notice | Kind::Push => None,
+        };
+        let channels = deliveries.into_iter().map(|delivery| delivery.id.channel).collect();
+        Ok(Some(Accepted {
+            event,
+            duplicate: true,
+            channels,
+            skipped: false,
+            configured: rules.channels.len(),
+            run,
+        }))
+    }
+
+    async fn run(&self, id: &RunId) -> Result<Option<Run>, JournalError> {
+        let query = RunQuery { id: Some(id.clone()), state: None, limit: 1 };
+        Ok(self.journal.runs(query).await?.into_iter().next())
+    }
+
+    fn run_lock(&self, run: &RunId) -> &tokio::sync::Mutex<()> {
+        let mut hasher = DefaultHasher::new();
+        run.hash(&mut hasher);
+        let index = usize::try_from(hasher.finish() % RUN_LOCKS as u64).unwrap_or_default();
+        #[expect(clippy::indexing_slicing, reason = "the index is a remainder of the length")]
+        &self.run_locks[index]
+    }
+
+    fn next_id(&self, now: Timestamp) -> EventId {
+        let random = Uuid::new_v4().as_u128();
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, random)
+    }
+}
+
+fn check_names(to: &[ChannelName], rules: &Rules) -> Result<(), Invalid> {
+    match to.iter().find(|name| !rules.channels.contains(name)) {
+        None => Ok(()),
+        Some(unknown) => {
+            let known: Vec<_> = rules.channels.iter().map(ChannelName::as_str).collect();
+            let expected = match known.is_empty() {
+                true => "no name, because no channel is configured".to_owned(),
+                false => format!("one of the configured channels: {}", known.join(", ")),
+            };
+            Err(Invalid::text("to", unknown.as_str(), expected))
+        }
+    }
+}
+
+/// The deliveries of `event`: one for each chosen channel; updates of a run take each other's place.
+fn plan(event: &Event, rules: &Rules) -> Vec<Planned> {
+    let replaces = match &event.kind {
+        Kind::Run(step) => match step.phase {
+            Phase::Start => Replaces::Nothing,
+            Phase::Update => Replaces::Updates { interval: rules.update_interval },
+            Phase::End | Phase::Error => Replaces::UpdatesAtOnce,
+        },
+        Kind::Notice | Kind::Push => Replaces::Nothing,
+    };
+    route::choose(event, &rules.routes, &rules.channels)
+        .into_iter()
+        .map(|choice| Planned {
+            channel: choice.channel,
+            due_at: event.at,
+            reason: choice.reason.to_string(),
+            replaces,
+        })
+        .collect()
+}

@@ -1,0 +1,1 @@
+//! The MCP door: both eras of the protocol over the local socket and over HTTP.

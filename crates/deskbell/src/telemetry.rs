@@ -1,0 +1,1 @@
+//! Where log lines go: stderr, and a file that is rotated.

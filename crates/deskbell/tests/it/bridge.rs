@@ -1,0 +1,1 @@
+//! The bridge and the daemon: start, hand-over, re-connection.

@@ -1,0 +1,1 @@
+//! Configuration: layers, trust, secrets, reload.

@@ -1,0 +1,1 @@
+//! `docs/contract.md` is what the tests show.

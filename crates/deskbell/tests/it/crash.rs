@@ -1,0 +1,1 @@
+//! The program killed at the worst moments.

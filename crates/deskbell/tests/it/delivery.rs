@@ -1,0 +1,1 @@
+//! From an accepted event to a far end.

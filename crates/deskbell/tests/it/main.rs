@@ -1,0 +1,19 @@
+//! The built program, through its real doors, in an empty folder.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod support;
+
+mod api;
+mod bad_input;
+mod bridge;
+mod channels;
+mod cli;
+mod clients;
+mod config;
+mod contract;
+mod crash;
+mod delivery;
+mod mcp_http;
+mod mcp_stdio;
+mod stream;
+mod tidy;

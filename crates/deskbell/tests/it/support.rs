@@ -1,0 +1,1 @@
+//! What the tests share: the program in a folder of its own, and far ends.

@@ -1,0 +1,1 @@
+//! Promises about the tree that a program can check.
