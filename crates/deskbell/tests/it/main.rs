@@ -1,5 +1,4 @@
 //! The built program, through its real doors, in an empty folder.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
 mod support;
 
