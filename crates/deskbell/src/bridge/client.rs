@@ -1,0 +1,294 @@
+//! The client's side: messages on lines or in `Content-Length` frames, whichever the client uses.
+
+use std::{
+    io::{self, BufRead, Read as _, Write},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde_json::value::RawValue;
+
+use super::peek::error_answer;
+
+/// Longest message, in bytes. A longer one is skipped and answered with an error.
+pub(super) const MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
+
+/// Longest line of a frame's header, in bytes.
+const HEADER_LIMIT: u64 = 1024;
+
+/// Most messages in a batch.
+const BATCH_LIMIT: usize = 256;
+
+/// What came from the client.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Received {
+    /// It closed its side.
+    End,
+    /// An empty line.
+    Nothing,
+    /// One message.
+    Message(Vec<u8>),
+    /// A JSON-RPC batch.
+    Batch(Vec<Vec<u8>>),
+    /// Not a message: the answer to it.
+    Refused(Vec<u8>),
+}
+
+/// The client: where its messages are written, and how.
+pub(super) struct Client {
+    output: Mutex<Box<dyn Write + Send>>,
+    terminal: Mutex<Box<dyn Write + Send>>,
+    /// Whether the client's latest message came in a frame; answers do as it does.
+    framed: AtomicBool,
+    closed: AtomicBool,
+}
+
+impl Client {
+    pub(super) fn new(output: Box<dyn Write + Send>, terminal: Box<dyn Write + Send>) -> Self {
+        Self {
+            output: Mutex::new(output),
+            terminal: Mutex::new(terminal),
+            framed: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the client still reads.
+    pub(super) fn is_open(&self) -> bool {
+        !self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Writes one message in the client's framing.
+    pub(super) fn send(&self, message: &[u8]) {
+        let mut written = Vec::with_capacity(message.len() + 32);
+        if self.framed.load(Ordering::Relaxed) {
+            written.extend(format!("Content-Length: {}\r\n\r\n", message.len()).bytes());
+            written.extend(message);
+        } else {
+            written.extend(message);
+            written.push(b'\n');
+        }
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        if output.write_all(&written).and_then(|()| output.flush()).is_err() {
+            self.closed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until what is being written is written.
+    pub(super) fn flush(&self) {
+        let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
+        if output.flush().is_err() {
+            self.closed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Shows a line to the person at the terminal. A terminal that is gone is no reason to fail.
+    pub(super) fn show(&self, line: &[u8]) {
+        let mut terminal = self.terminal.lock().unwrap_or_else(PoisonError::into_inner);
+        let _gone = terminal
+            .write_all(line)
+            .and_then(|()| terminal.write_all(b"\n"))
+            .and_then(|()| terminal.flush());
+    }
+
+    /// Reads the client's next message.
+    pub(super) fn receive(&self, input: &mut impl BufRead) -> io::Result<Received> {
+        if input.fill_buf()?.is_empty() {
+            return Ok(Received::End);
+        }
+        let Some(first) = take_line(input, MESSAGE_LIMIT)? else {
+            return Ok(too_long());
+        };
+        match content_length(&first) {
+            Some(Ok(length)) => self.receive_frame(input, length),
+            Some(Err(answer)) => Ok(Received::Refused(answer)),
+            None => {
+                let message = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&first).trim_ascii();
+                if !message.is_empty() {
+                    self.framed.store(false, Ordering::Relaxed);
+                }
+                Ok(sorted(message))
+            }
+        }
+    }
+
+    fn receive_frame(&self, input: &mut impl BufRead, mut length: usize) -> io::Result<Received> {
+        self.framed.store(true, Ordering::Relaxed);
+        loop {
+            let mut header = Vec::new();
+            input.by_ref().take(HEADER_LIMIT).read_until(b'\n', &mut header)?;
+            if header.trim_ascii().is_empty() {
+                break;
+            }
+            if let Some(Ok(again)) = content_length(&header) {
+                length = again;
+            }
+        }
+        if length > MESSAGE_LIMIT {
+            io::copy(&mut input.take(length as u64), &mut io::sink())?;
+            return Ok(too_long());
+        }
+        let mut body = vec![0; length];
+        match input.read_exact(&mut body) {
+            Ok(()) => Ok(sorted(body.trim_ascii())),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(Received::Refused(
+                error_answer(None, -32700, "Parse error: the frame ended early"),
+            )),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn sorted(message: &[u8]) -> Received {
+    match message.first() {
+        None => Received::Nothing,
+        Some(b'[') => batch(message),
+        Some(_) => Received::Message(message.to_owned()),
+    }
+}
+
+fn batch(message: &[u8]) -> Received {
+    let items: Vec<Box<RawValue>> = match serde_json::from_slice(message) {
+        Ok(items) => items,
+        Err(error) => {
+            return Received::Refused(error_answer(None, -32700, &format!("Parse error: {error}")));
+        }
+    };
+    match items.len() {
+        0 => Received::Refused(error_answer(None, -32600, "Invalid Request: an empty batch")),
+        length if length > BATCH_LIMIT => {
+            let text =
+                format!("Invalid Request: a batch of {length}; at most {BATCH_LIMIT} are taken");
+            Received::Refused(error_answer(None, -32600, &text))
+        }
+        _ => Received::Batch(items.iter().map(|item| item.get().as_bytes().to_owned()).collect()),
+    }
+}
+
+/// The length that a header line gives, if it is one; an error is the answer to a length that is no number.
+fn content_length(line: &[u8]) -> Option<Result<usize, Vec<u8>>> {
+    let colon = line.iter().position(|byte| *byte == b':')?;
+    let (name, value) = line.split_at(colon);
+    if name.eq_ignore_ascii_case(b"content-type") {
+        // The real length follows in the next line of the header.
+        return Some(Ok(0));
+    }
+    if !name.eq_ignore_ascii_case(b"content-length") {
+        return None;
+    }
+    let value = value.get(1..).unwrap_or_default().trim_ascii();
+    let length = str::from_utf8(value).ok().and_then(|value| value.parse().ok());
+    Some(length.ok_or_else(|| {
+        error_answer(None, -32700, "Parse error: `Content-Length` must be a number of bytes")
+    }))
+}
+
+/// Takes a line without its end; `None` for one longer than `limit`, which is skipped.
+fn take_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    input.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut line)?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
+        return Ok(Some(line));
+    }
+    if line.len() <= limit {
+        return Ok(Some(line));
+    }
+    input.skip_until(b'\n')?;
+    Ok(None)
+}
+
+fn too_long() -> Received {
+    let text = format!("Invalid Request: a message longer than {MESSAGE_LIMIT} bytes");
+    Received::Refused(error_answer(None, -32600, &text))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn receive_all(input: &[u8]) -> Vec<Received> {
+        let client = Client::new(Box::new(io::sink()), Box::new(io::sink()));
+        let mut input = input;
+        let mut received = Vec::new();
+        loop {
+            match client.receive(&mut input).unwrap() {
+                Received::End => return received,
+                message => received.push(message),
+            }
+        }
+    }
+
+    #[test]
+    fn lines_and_frames_are_both_read_row_57() {
+        let input = b"{\"a\":1}\r\n\nContent-Length: 7\r\n\r\n{\"b\":2}Content-Type: x\r\nContent-Length: 7\r\n\r\n{\"c\":3}{\"d\":4}\n";
+        let message = |text: &str| Received::Message(text.as_bytes().to_owned());
+        assert_eq!(
+            receive_all(input),
+            [
+                message("{\"a\":1}"),
+                Received::Nothing,
+                message("{\"b\":2}"),
+                message("{\"c\":3}"),
+                message("{\"d\":4}")
+            ]
+        );
+    }
+
+    #[test]
+    fn a_framed_request_gets_a_framed_answer_row_57() {
+        let output = Sink::default();
+        let client = Client::new(Box::new(output.clone()), Box::new(io::sink()));
+        client.receive(&mut &b"Content-Length: 2\r\n\r\n{}"[..]).unwrap();
+        client.send(b"{\"ok\":1}");
+        assert_eq!(*output.0.lock().unwrap(), b"Content-Length: 8\r\n\r\n{\"ok\":1}");
+    }
+
+    #[test]
+    fn broken_frames_and_batches_are_answered() {
+        for input in
+            [&b"Content-Length: x\r\n"[..], b"Content-Length: 9\r\n\r\n{}", b"[]\n", b"[1,\n"]
+        {
+            let received = receive_all(input);
+            assert!(
+                matches!(received.first(), Some(Received::Refused(_))),
+                "{input:?}: {received:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_endless_line_is_skipped() {
+        let mut input = vec![b'x'; MESSAGE_LIMIT + 10];
+        input.extend(b"\n{}\n");
+        let received = receive_all(&input);
+        assert!(matches!(received[0], Received::Refused(_)));
+        assert_eq!(received[1], Received::Message(b"{}".to_vec()));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_to_their_end(input in prop::collection::vec(any::<u8>(), 0..300)) {
+            receive_all(&input);
+        }
+    }
+}

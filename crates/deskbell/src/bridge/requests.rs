@@ -1,0 +1,317 @@
+//! The client's requests that are not answered yet, and what a new daemon must be told again.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use super::peek::{self, Message, Sort};
+
+/// How many requests may be open; the bridge reads no further until one is answered.
+const OPEN_LIMIT: usize = 1024;
+
+/// How many resource subscriptions are kept for a replay; later ones are forgotten at a reconnection.
+const SUBSCRIPTION_LIMIT: usize = 256;
+
+/// What becomes of an answer.
+pub(super) enum Passed {
+    /// It goes to the client as it is.
+    On,
+    /// Something else goes to the client in its place: the answers of a whole batch.
+    Instead(Vec<u8>),
+    /// Nothing goes to the client: it answers a replay, or its batch is not complete.
+    Held,
+}
+
+/// The open requests of one client.
+#[derive(Default)]
+pub(super) struct Requests {
+    state: Mutex<State>,
+    answered: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    last_number: u64,
+    open: BTreeMap<u64, Open>,
+    batches: Vec<Batch>,
+    handshake: Vec<Kept>,
+    /// Ids of replayed requests whose answers the client has had already.
+    replayed: VecDeque<String>,
+}
+
+/// A request without an answer.
+struct Open {
+    id: String,
+    bytes: Vec<u8>,
+}
+
+/// A message that made the session what it is: each new daemon gets it again.
+struct Kept {
+    /// What a later message replaces it by: the method, with the uri of a subscription.
+    subject: String,
+    /// The id, if it is a request.
+    id: Option<String>,
+    bytes: Vec<u8>,
+}
+
+/// The requests of one JSON-RPC batch (MCP revision 2025-03-26), which are answered together.
+struct Batch {
+    waiting_for: Vec<String>,
+    answers: Vec<Vec<u8>>,
+}
+
+impl Requests {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until another request may be opened.
+    pub(super) fn wait_for_room(&self) {
+        let full = |state: &mut State| state.open.len() >= OPEN_LIMIT;
+        drop(self.answered.wait_while(self.state(), full).unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Waits until every request is answered, at most `limit`.
+    pub(super) fn wait_until_answered(&self, limit: Duration) {
+        let open = |state: &mut State| !state.open.is_empty();
+        drop(
+            self.answered
+                .wait_timeout_while(self.state(), limit, open)
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+    }
+
+    /// Lets `time` pass.
+    pub(super) fn pause(&self, time: Duration) {
+        drop(
+            self.answered
+                .wait_timeout_while(self.state(), time, |_| true)
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+    }
+
+    /// Keeps what a new daemon would need of the message and gives the number that it is sent under.
+    pub(super) fn remember(&self, bytes: &[u8], message: Message) -> u64 {
+        let mut state = self.state();
+        match message.sort {
+            Sort::Request { id, method, uri } => {
+                state.keep(&method, uri.as_deref(), Some(&id), bytes);
+                state.last_number += 1;
+                let number = state.last_number;
+                state.open.insert(number, Open { id, bytes: bytes.to_owned() });
+                // Numbers name what is to be seen once; the handshake is to be seen by every daemon.
+                if method == "initialize" { 0 } else { number }
+            }
+            Sort::Notification { method, cancels } => {
+                state.keep(&method, None, None, bytes);
+                if let Some(id) = cancels {
+                    state.close(&id);
+                    drop(state);
+                    self.answered.notify_all();
+                }
+                0
+            }
+            Sort::Response { .. } => 0,
+        }
+    }
+
+    /// Notes that the requests with `ids` are answered together; gives the answer if it is complete already.
+    pub(super) fn open_batch(&self, ids: Vec<String>, answers: Vec<Vec<u8>>) -> Option<Vec<u8>> {
+        let batch = Batch { waiting_for: ids, answers };
+        if !batch.waiting_for.is_empty() {
+            self.state().batches.push(batch);
+            return None;
+        }
+        (!batch.answers.is_empty()).then(|| batch.joined())
+    }
+
+    /// Notes the answer to the request with `id` and says what becomes of it.
+    pub(super) fn answered(&self, id: &str, answer: &[u8]) -> Passed {
+        let mut state = self.state();
+        if state.close(id) {
+            let batch = state
+                .batches
+                .iter()
+                .position(|batch| batch.waiting_for.iter().any(|waiting| waiting == id));
+            let passed = batch.map_or(Passed::On, |index| state.answer_in_batch(index, id, answer));
+            drop(state);
+            self.answered.notify_all();
+            return passed;
+        }
+        if let Some(index) = state.replayed.iter().position(|replayed| replayed == id) {
+            state.replayed.remove(index);
+            return Passed::Held;
+        }
+        Passed::On
+    }
+
+    /// What a new daemon is told first: the handshake under number 0, then the open requests under theirs.
+    pub(super) fn to_replay(&self) -> Vec<(u64, Vec<u8>)> {
+        let mut state = self.state();
+        let is_open =
+            |kept: &Kept| state.open.values().any(|open| Some(&open.id) == kept.id.as_ref());
+        let (open_ones, answered): (Vec<_>, Vec<_>) =
+            state.handshake.iter().partition(|kept| is_open(kept));
+        let replayed = answered.iter().filter_map(|kept| kept.id.clone()).collect();
+        let opens_session =
+            |open: &Open| open_ones.iter().any(|kept| kept.id.as_ref() == Some(&open.id));
+        let mut lines: Vec<_> = Vec::new();
+        // An `initialize` without an answer comes before everything else and is answered to the client.
+        lines.extend(
+            state
+                .open
+                .values()
+                .filter(|open| opens_session(open))
+                .map(|open| (0, open.bytes.clone())),
+        );
+        lines.extend(answered.iter().map(|kept| (0, kept.bytes.clone())));
+        let rest = state.open.iter().filter(|(_, open)| !opens_session(open));
+        lines.extend(rest.map(|(number, open)| (*number, open.bytes.clone())));
+        state.replayed = replayed;
+        lines
+    }
+
+    /// Closes every open request and gives an error answer for each.
+    pub(super) fn refuse_all(&self, reason: &str) -> Vec<Vec<u8>> {
+        let mut state = self.state();
+        state.batches.clear();
+        let open = std::mem::take(&mut state.open);
+        drop(state);
+        self.answered.notify_all();
+        open.values().map(|open| peek::error_answer(Some(&open.id), -32603, reason)).collect()
+    }
+}
+
+impl State {
+    fn keep(&mut self, method: &str, uri: Option<&str>, id: Option<&str>, bytes: &[u8]) {
+        let subject = match method {
+            "initialize" | "notifications/initialized" | "logging/setLevel" => method.to_owned(),
+            "resources/subscribe" | "resources/unsubscribe" => {
+                format!("subscription {}", uri.unwrap_or_default())
+            }
+            _ => return,
+        };
+        self.handshake.retain(|kept| kept.subject != subject);
+        if method != "resources/unsubscribe" && self.handshake.len() < SUBSCRIPTION_LIMIT {
+            self.handshake.push(Kept {
+                subject,
+                id: id.map(str::to_owned),
+                bytes: bytes.to_owned(),
+            });
+        }
+    }
+
+    fn close(&mut self, id: &str) -> bool {
+        let number = self.open.iter().find(|(_, open)| open.id == id).map(|(number, _)| *number);
+        number.is_some_and(|number| self.open.remove(&number).is_some())
+    }
+
+    fn answer_in_batch(&mut self, index: usize, id: &str, answer: &[u8]) -> Passed {
+        let Some(batch) = self.batches.get_mut(index) else {
+            return Passed::On;
+        };
+        batch.waiting_for.retain(|waiting| waiting != id);
+        batch.answers.push(answer.to_owned());
+        if batch.waiting_for.is_empty() {
+            Passed::Instead(self.batches.remove(index).joined())
+        } else {
+            Passed::Held
+        }
+    }
+}
+
+impl Batch {
+    fn joined(&self) -> Vec<u8> {
+        let mut joined = b"[".to_vec();
+        joined.extend(self.answers.join(&b','));
+        joined.push(b']');
+        joined
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remember(requests: &Requests, text: &str) -> u64 {
+        requests.remember(text.as_bytes(), peek::read(text.as_bytes()).unwrap())
+    }
+
+    fn replay(requests: &Requests) -> Vec<(u64, String)> {
+        let lines = requests.to_replay();
+        lines
+            .into_iter()
+            .map(|(number, bytes)| (number, String::from_utf8(bytes).unwrap()))
+            .collect()
+    }
+
+    const INITIALIZE: &str = r#"{"id":0,"method":"initialize"}"#;
+    const INITIALIZED: &str = r#"{"method":"notifications/initialized"}"#;
+    const CALL: &str = r#"{"id":1,"method":"tools/call"}"#;
+
+    #[test]
+    fn a_new_daemon_gets_the_handshake_and_the_open_requests() {
+        let requests = Requests::default();
+        assert_eq!(remember(&requests, INITIALIZE), 0);
+        assert!(matches!(requests.answered("0", b"{}"), Passed::On));
+        remember(&requests, INITIALIZED);
+        assert_eq!(remember(&requests, CALL), 2);
+        assert_eq!(
+            replay(&requests),
+            [(0, INITIALIZE.to_owned()), (0, INITIALIZED.to_owned()), (2, CALL.to_owned())]
+        );
+        // The answer to the replayed handshake is not the client's; the answer to the call is.
+        assert!(matches!(requests.answered("0", b"{}"), Passed::Held));
+        assert!(matches!(requests.answered("1", b"{}"), Passed::On));
+        assert_eq!(replay(&requests).len(), 2);
+    }
+
+    #[test]
+    fn a_handshake_without_an_answer_is_answered_to_the_client() {
+        let requests = Requests::default();
+        remember(&requests, INITIALIZE);
+        assert_eq!(replay(&requests), [(0, INITIALIZE.to_owned())]);
+        assert!(matches!(requests.answered("0", b"{}"), Passed::On));
+    }
+
+    #[test]
+    fn a_cancelled_request_is_not_sent_again() {
+        let requests = Requests::default();
+        remember(&requests, CALL);
+        remember(&requests, r#"{"method":"notifications/cancelled","params":{"requestId":1}}"#);
+        assert_eq!(replay(&requests), []);
+    }
+
+    #[test]
+    fn only_the_latest_level_and_living_subscriptions_are_replayed() {
+        let requests = Requests::default();
+        for (id, method, params) in [
+            (1, "logging/setLevel", r#"{"level":"info"}"#),
+            (2, "logging/setLevel", r#"{"level":"error"}"#),
+            (3, "resources/subscribe", r#"{"uri":"runs://a"}"#),
+            (4, "resources/subscribe", r#"{"uri":"runs://b"}"#),
+            (5, "resources/unsubscribe", r#"{"uri":"runs://a"}"#),
+        ] {
+            remember(&requests, &format!(r#"{{"id":{id},"method":"{method}","params":{params}}}"#));
+            requests.answered(&id.to_string(), b"{}");
+        }
+        let lines = replay(&requests);
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].1.contains("error") && lines[1].1.contains("runs://b"));
+    }
+
+    #[test]
+    fn a_batch_is_answered_together() {
+        let requests = Requests::default();
+        requests.open_batch(vec!["1".to_owned(), "2".to_owned()], vec![b"0".to_vec()]);
+        remember(&requests, CALL);
+        remember(&requests, r#"{"id":2,"method":"ping"}"#);
+        assert!(matches!(requests.answered("2", b"two"), Passed::Held));
+        let Passed::Instead(answer) = requests.answered("1", b"one") else {
+            panic!("not complete")
+        };
+        assert_eq!(answer, b"[0,two,one]");
+    }
+}
