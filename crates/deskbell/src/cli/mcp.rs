@@ -1,0 +1,97 @@
+//! `deskbell mcp`: what an MCP client launches.
+
+use std::{ffi::OsString, process::ExitCode};
+
+/// Serves MCP over stdin and stdout, for a client that launches it.
+///
+/// Connects to the user's daemon over a local socket and starts it when it is not running.
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
+#[command(after_help = "\
+Examples:
+  deskbell mcp
+  deskbell mcp --profile voicemode
+  deskbell mcp --in-process        in a sandbox that allows no second process")]
+pub struct Args {
+    /// Which tools are listed, and with which schemas.
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<String>,
+    /// How tool names are listed; both spellings are always accepted.
+    #[arg(long, value_name = "STYLE", value_parser = ["dot", "underscore"])]
+    pub tool_names: Option<String>,
+    /// Run everything in this process instead of a daemon.
+    #[arg(long)]
+    pub in_process: bool,
+}
+
+impl Args {
+    /// Reads a plain `mcp` command line without clap; whatever is odd is left to clap, which explains it.
+    pub(crate) fn plain(arguments: &[OsString]) -> Option<Self> {
+        let (name, options) = arguments.split_first()?;
+        if name != "mcp" {
+            return None;
+        }
+        let mut args = Self::default();
+        let mut options = options.iter();
+        while let Some(option) = options.next() {
+            let option = option.to_str()?;
+            let (name, inline) = match option.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (option, None),
+            };
+            if name == "--in-process" && inline.is_none() {
+                args.in_process = true;
+                continue;
+            }
+            let value = match inline {
+                Some(value) => value,
+                None => options.next()?.to_str()?,
+            };
+            match name {
+                "--profile" if !value.starts_with('-') => args.profile = Some(value.to_owned()),
+                "--tool-names" if matches!(value, "dot" | "underscore") => {
+                    args.tool_names = Some(value.to_owned());
+                }
+                _ => return None,
+            }
+        }
+        Some(args)
+    }
+}
+
+/// Bridges stdin and stdout to the daemon until the client closes them.
+pub fn run(_args: &Args) -> ExitCode {
+    ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: Option<&Args>) {
+        let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        assert_eq!(Args::plain(&arguments).as_ref(), expected, "{line}");
+    }
+
+    #[test]
+    fn plain_command_lines_are_read_without_clap() {
+        check("mcp", Some(&Args::default()));
+        check(
+            "mcp --profile lambda --tool-names=dot --in-process",
+            Some(&Args {
+                profile: Some("lambda".to_owned()),
+                tool_names: Some("dot".to_owned()),
+                in_process: true,
+            }),
+        );
+    }
+
+    #[test]
+    fn what_is_odd_is_left_to_clap() {
+        for line in
+            ["serve", "mcp --help", "mcp -h", "mcp --profile", "mcp --tool-names=x", "mcp extra"]
+        {
+            check(line, None);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! How a command speaks and ends: data to stdout, everything else to stderr, a hint on a line of its own.
+
+use std::{
+    fmt,
+    io::{self, IsTerminal as _, Write as _},
+    process::ExitCode,
+};
+
+use anstyle::{AnsiColor, Style};
+use deskbell_core::{Invalid, Level};
+use serde::Serialize;
+
+/// How a command ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Done.
+    Done,
+    /// It failed, or what was asked about is not as it should be.
+    Failed,
+    /// The command or a value in it is wrong.
+    Wrong,
+    /// The daemon cannot be reached, or the journal takes nothing at the moment.
+    NotNow,
+    /// Accepted, and still open when the time was over.
+    StillOpen,
+}
+
+impl Exit {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Failed => 1,
+            Self::Wrong => 2,
+            Self::NotNow => 3,
+            Self::StillOpen => 13,
+        }
+    }
+}
+
+/// Why a command stops, with what the person can do about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Failure {
+    pub(crate) exit: Exit,
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self { exit, message: message.into(), hint: None }
+    }
+
+    #[must_use]
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl From<Invalid> for Failure {
+    fn from(refusal: Invalid) -> Self {
+        Self::new(Exit::Wrong, refusal.to_string())
+    }
+}
+
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
+pub(crate) const QUIET: Style = Style::new().dimmed();
+pub(crate) const STRONG: Style = Style::new().bold();
+
+/// The colour of a level; understandable without it, because the word is always there.
+pub(crate) const fn colour(level: Level) -> Style {
+    match level {
+        Level::Debug => QUIET,
+        Level::Info => AnsiColor::Green.on_default(),
+        Level::Notice => AnsiColor::Cyan.on_default(),
+        Level::Warning => AnsiColor::Yellow.on_default(),
+        Level::Error | Level::Critical | Level::Alert | Level::Emergency => ERROR,
+    }
+}
+
+/// `text` in `style`; `anstream` drops the style where it does not belong.
+pub(crate) fn styled(style: Style, text: impl fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Where a command writes.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Whether stdout is a terminal.
+    pub(crate) is_terminal: bool,
+}
+
+impl Output {
+    pub(crate) fn of_this_process() -> Self {
+        Self { is_terminal: io::stdout().is_terminal() }
+    }
+
+    /// Writes a line of data.
+    #[expect(clippy::unused_self, reason = "who holds the output may write to it")]
+    pub(crate) fn line(&self, line: impl fmt::Display) -> io::Result<()> {
+        let mut stdout = anstream::stdout().lock();
+        writeln!(stdout, "{line}")?;
+        stdout.flush()
+    }
+
+    /// Writes `value` as one line of JSON.
+    #[expect(clippy::unused_self, reason = "who holds the output may write to it")]
+    pub(crate) fn json(&self, value: &impl Serialize) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        serde_json::to_writer(&mut stdout, value)?;
+        stdout.write_all(b"\n")?;
+        stdout.flush()
+    }
+
+    /// Writes bytes as they are.
+    #[expect(clippy::unused_self, reason = "who holds the output may write to it")]
+    pub(crate) fn raw(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes)?;
+        stdout.flush()
+    }
+
+    /// Writes a line that is not data. That nobody can read it stops no command.
+    #[expect(clippy::unused_self, reason = "who holds the output may write to it")]
+    pub(crate) fn note(&self, line: impl fmt::Display) {
+        let _unread = writeln!(anstream::stderr().lock(), "{line}");
+    }
+
+    /// Writes what can be done next, on its own line.
+    pub(crate) fn hint(&self, hint: impl fmt::Display) {
+        self.note(format_args!("{} {hint}", styled(STRONG, "hint:")));
+    }
+}
+
+/// Says why the command failed, if it did, and gives its exit code.
+pub(crate) fn finish(result: anyhow::Result<Exit>) -> ExitCode {
+    let error = match result {
+        Ok(exit) => return ExitCode::from(exit.code()),
+        Err(error) => error,
+    };
+    // `deskbell history | head` is no failure.
+    let closed = |cause: &(dyn std::error::Error + 'static)| {
+        cause.downcast_ref::<io::Error>().is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe)
+    };
+    if error.chain().any(closed) {
+        return ExitCode::from(Exit::Done.code());
+    }
+    let output = Output::of_this_process();
+    let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
+    output.note(format_args!("{} {}", styled(ERROR, "error:"), causes.join(": ")));
+    let failure = error.chain().find_map(|cause| cause.downcast_ref::<Failure>());
+    if let Some(hint) = failure.and_then(|failure| failure.hint.as_ref()) {
+        output.hint(hint);
+    }
+    ExitCode::from(failure.map_or(Exit::Failed, |failure| failure.exit).code())
+}
