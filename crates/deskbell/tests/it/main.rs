@@ -1,6 +1,7 @@
 //! The built program, through its real doors, in an empty folder.
 
 mod support;
+mod tree;
 
 mod api;
 mod bad_input;
