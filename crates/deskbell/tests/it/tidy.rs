@@ -179,7 +179,7 @@ fn the_commands_in_the_documents_exist() {
             commands.extend(after.filter(is_command).map(|word| (*word).to_owned()));
         }
     }
-    assert!(commands.contains("demo"), "README shows the demo; found {commands:?}");
+    assert!(commands.contains("doctor"), "README shows how to check it; found {commands:?}");
     let unknown = commands.into_iter().filter(|command| {
         let program =
             Command::new(env!("CARGO_BIN_EXE_deskbell")).args([command, "--help"]).output();
@@ -266,6 +266,8 @@ fn lines_with(needles: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for file in tree::files("").into_iter().filter(written) {
         for (index, line) in file.text.lines().enumerate() {
+            // A place in somebody's home is nobody's machine.
+            let line = line.replace("~/", "~ ");
             if needles.iter().any(|needle| line.contains(needle)) {
                 found.push(format!("{}:{}: {}", file.path, index + 1, line.trim()));
             }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Folders that hold what was built or installed, never what was written.
+/// What was built, installed or recorded, never what was written.
 const NOT_OURS: &[&str] =
     &[".git", ".tools", "target", "node_modules", "__pycache__", "corpus", "artifacts"];
 
@@ -47,10 +47,11 @@ fn collect(folder: &Path, path: &str, found: &mut Vec<TextFile>) {
         let entry = entry.unwrap();
         let name = entry.file_name().into_string().unwrap();
         let path = if path.is_empty() { name.clone() } else { format!("{path}/{name}") };
+        if NOT_OURS.contains(&name.as_str()) {
+            continue;
+        }
         if entry.file_type().unwrap().is_dir() {
-            if !NOT_OURS.contains(&name.as_str()) {
-                collect(&entry.path(), &path, found);
-            }
+            collect(&entry.path(), &path, found);
         } else if let Ok(text) = fs::read_to_string(entry.path()) {
             found.push(TextFile { path, text });
         }
