@@ -1,1 +1,148 @@
 //! The configured channels, built and ready, by name.
+//!
+//! A channel that does not build is left out and named as a problem; the others work. The set is never changed: a
+//! new configuration makes a new one, which is handed around in a `watch` channel.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use deskbell_channels::{Channel, ChannelKind};
+use deskbell_core::{ChannelName, text};
+use tokio::sync::watch;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::warn;
+
+use crate::{
+    config::{ChannelOptions, Config, DeliveryOptions},
+    intake::Rules,
+};
+
+const KINDS: &[ChannelKind] = &[];
+
+/// The channels that work, and how deliveries to them are tried.
+#[derive(Default)]
+pub struct ChannelSet {
+    ready: BTreeMap<ChannelName, Arc<ReadyChannel>>,
+    /// How deliveries are tried.
+    pub delivery: DeliveryOptions,
+    /// What is wrong with the channels that were left out, a sentence for each.
+    pub problems: Vec<String>,
+}
+
+/// A channel that was built from its options.
+pub struct ReadyChannel {
+    /// What the channel's kind declares.
+    pub kind: &'static ChannelKind,
+    /// The channel itself.
+    pub channel: Box<dyn Channel>,
+    /// How many messages a minute it takes; `None` leaves it to the far end.
+    pub per_minute: Option<u32>,
+    /// What it was built from, to tell whether a new configuration changes it.
+    options: toml::Table,
+}
+
+impl ChannelSet {
+    /// Builds every channel of `config`; those that do not build become [`Self::problems`].
+    pub fn build(config: &Config) -> Self {
+        Self::default().rebuild(config)
+    }
+
+    /// The set for a new configuration. Channels whose options are the same are kept, with their connections.
+    #[must_use]
+    pub fn rebuild(&self, config: &Config) -> Self {
+        let mut set = Self { delivery: config.delivery.clone(), ..Self::default() };
+        for (name, options) in &config.channels {
+            let kept = self.ready.get(name).filter(|ready| ready.is_built_from(options));
+            match kept
+                .map_or_else(|| ReadyChannel::build(options).map(Arc::new), |k| Ok(Arc::clone(k)))
+            {
+                Ok(ready) => {
+                    set.ready.insert(name.clone(), ready);
+                }
+                Err(problem) => {
+                    set.problems.push(format!("channel `{name}` is left out: {problem}"));
+                }
+            }
+        }
+        set
+    }
+
+    /// The channel called `name`.
+    pub fn get(&self, name: &ChannelName) -> Option<&Arc<ReadyChannel>> {
+        self.ready.get(name)
+    }
+
+    /// The channels in order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&ChannelName, &Arc<ReadyChannel>)> {
+        self.ready.iter()
+    }
+}
+
+impl ReadyChannel {
+    fn build(options: &ChannelOptions) -> Result<Self, String> {
+        let kind = kind(&options.kind)?;
+        let channel = kind.build(options.options.clone()).map_err(|error| error.to_string())?;
+        Ok(Self { kind, channel, per_minute: options.per_minute, options: options.options.clone() })
+    }
+
+    fn is_built_from(&self, options: &ChannelOptions) -> bool {
+        self.kind.about.name == options.kind
+            && self.per_minute == options.per_minute
+            && self.options == options.options
+    }
+}
+
+/// The kind that a configuration calls `name`.
+fn kind(name: &str) -> Result<&'static ChannelKind, String> {
+    if let Some(kind) = KINDS.iter().find(|kind| kind.about.name == name) {
+        return Ok(kind);
+    }
+    let shown = text::cut(&text::one_line(name), 40, text::Unit::Characters);
+    let near = KINDS
+        .iter()
+        .map(|kind| (strsim::jaro_winkler(name, kind.about.name), kind.about.name))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    Err(match near {
+        Some((_, meant)) => format!("`kind` is \"{shown}\"; did you mean {meant}?"),
+        None => format!("`kind` is \"{shown}\", which is no kind of channel"),
+    })
+}
+
+/// The rules of acceptance under `config`: only channels that work can be chosen.
+pub fn rules(config: &Config, channels: &ChannelSet) -> Rules {
+    Rules {
+        routes: config.routes.clone(),
+        channels: channels.ready.keys().cloned().collect(),
+        update_interval: config.delivery.update_interval,
+        skip_titles: config.skip_titles.clone(),
+    }
+}
+
+/// The channel set and the rules of the newest configuration, made anew whenever it changes.
+pub fn follow(
+    mut config: watch::Receiver<Arc<Config>>,
+    tasks: &TaskTracker,
+    stop: CancellationToken,
+) -> (watch::Receiver<Arc<ChannelSet>>, watch::Receiver<Arc<Rules>>) {
+    let newest = Arc::clone(&config.borrow_and_update());
+    let set = Arc::new(ChannelSet::build(&newest));
+    tell_problems(&set);
+    let (rules_sender, rules_receiver) = watch::channel(Arc::new(rules(&newest, &set)));
+    let (set_sender, set_receiver) = watch::channel(set);
+    tasks.spawn(async move {
+        while let Some(Ok(())) = stop.run_until_cancelled(config.changed()).await {
+            let newest = Arc::clone(&config.borrow_and_update());
+            let set = Arc::new(set_sender.borrow().rebuild(&newest));
+            tell_problems(&set);
+            rules_sender.send_replace(Arc::new(rules(&newest, &set)));
+            set_sender.send_replace(set);
+        }
+    });
+    (set_receiver, rules_receiver)
+}
+
+fn tell_problems(set: &ChannelSet) {
+    for problem in &set.problems {
+        warn!("{problem}");
+    }
+}

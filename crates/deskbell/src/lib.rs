@@ -18,6 +18,7 @@ pub mod journal;
 pub mod channel_set;
 pub mod dispatch;
 pub mod live;
+pub mod retention;
 
 pub mod bridge;
 pub mod daemon;
