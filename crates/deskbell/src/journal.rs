@@ -3,6 +3,10 @@
 //! An event is accepted exactly when [`Journal::commit`] has answered. What is due, what happened and where each run
 //! stands is always readable from here: a restart needs nothing else.
 
+pub mod memory;
+#[cfg(test)]
+mod suite;
+
 use std::{fmt, str::FromStr, time::Duration};
 
 use async_trait::async_trait;
