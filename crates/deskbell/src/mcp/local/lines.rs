@@ -1,0 +1,212 @@
+//! The transport of the local socket: a line from the bridge is a number and a message, a line to it is a message.
+
+use std::{borrow::Cow, io, sync::Arc, time::Duration};
+
+use rmcp::{
+    RoleServer,
+    model::{ClientJsonRpcMessage, GetExtensions as _, ServerJsonRpcMessage},
+    transport::Transport,
+};
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite},
+    task::JoinHandle,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use super::outgoing::{Line, Outgoing, Sort};
+use crate::mcp::caller::RequestKey;
+
+/// Longest line from a bridge, in bytes. A longer one is skipped and answered with an error.
+const LINE_LIMIT: usize = 16 * 1024 * 1024 + 32;
+
+/// How long the last lines may take to be written when the connection ends.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The connection to one bridge.
+pub(super) struct Lines<R> {
+    reader: R,
+    /// The start of a line whose end has not come yet. Kept here, because a read may be given up half-way.
+    partial: Vec<u8>,
+    /// Whether the line that is being read is too long and only skipped.
+    skipping: bool,
+    bridge: Arc<str>,
+    /// Whether a request has come. What comes before says nothing, and rmcp would end the connection over it.
+    opened: bool,
+    outgoing: Outgoing,
+    writing: Option<JoinHandle<()>>,
+    gone: CancellationToken,
+}
+
+impl<R: AsyncBufRead + Send + Unpin> Lines<R> {
+    /// The connection of the bridge with the key `bridge`; it ends when `gone` is cancelled.
+    pub(super) fn new(
+        reader: R,
+        writer: impl AsyncWrite + Send + Unpin + 'static,
+        bridge: &str,
+        gone: CancellationToken,
+    ) -> Self {
+        let (outgoing, writing) = Outgoing::start(writer, gone.clone());
+        Self {
+            reader,
+            partial: Vec::new(),
+            skipping: false,
+            bridge: bridge.into(),
+            opened: false,
+            outgoing,
+            writing: Some(writing),
+            gone,
+        }
+    }
+
+    pub(super) fn outgoing(&self) -> Outgoing {
+        self.outgoing.clone()
+    }
+
+    /// Tells the person and the client why nothing is served here, until the bridge goes away.
+    pub(super) async fn refuse(mut self, reason: &str) {
+        self.outgoing.show(&format!("deskbell: {reason}"));
+        while let Some(line) = self.next_line().await {
+            if let Ok((_, ClientJsonRpcMessage::Request(request))) = parse(&line) {
+                let id = serde_json::to_value(request.id).unwrap_or_default();
+                self.answer_error(&id, -32602, reason);
+            }
+        }
+        self.finish().await;
+    }
+
+    /// The next line, without its end; `None` when the connection ended. May be given up and called again.
+    async fn next_line(&mut self) -> Option<Vec<u8>> {
+        loop {
+            let read = tokio::select! {
+                () = self.gone.cancelled() => return None,
+                read = async {
+                    self.outgoing.room().await;
+                    self.reader.fill_buf().await
+                } => read,
+            };
+            let bytes = match read {
+                Ok(bytes) if !bytes.is_empty() => bytes,
+                _ => return None,
+            };
+            let end = bytes.iter().position(|byte| *byte == b'\n');
+            let taken = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
+            if self.partial.len() + taken.len() > LINE_LIMIT {
+                self.skipping = true;
+                self.partial = Vec::new();
+            }
+            if !self.skipping {
+                self.partial.extend_from_slice(taken);
+            }
+            let consumed = taken.len() + usize::from(end.is_some());
+            self.reader.consume(consumed);
+            if end.is_none() {
+                continue;
+            }
+            let line = std::mem::take(&mut self.partial);
+            if std::mem::take(&mut self.skipping) {
+                let text = format!("Invalid Request: a message longer than {LINE_LIMIT} bytes");
+                self.answer_error(&Value::Null, -32600, &text);
+            } else if !line.trim_ascii().is_empty() {
+                return Some(line);
+            }
+        }
+    }
+
+    fn answer_error(&self, id: &Value, code: i32, message: &str) {
+        let answer =
+            json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } });
+        let line = Line { sort: Sort::Answer, bytes: answer.to_string().into_bytes() };
+        // A bridge that is gone needs no answer; the next read ends the connection.
+        let _gone = self.outgoing.send(line);
+    }
+
+    async fn finish(&mut self) {
+        let _gone = self.outgoing.send(Line { sort: Sort::End, bytes: Vec::new() });
+        if let Some(writing) = self.writing.take()
+            && timeout(CLOSE_TIMEOUT, writing).await.is_err()
+        {
+            warn!("a bridge did not take the last lines in time");
+        }
+    }
+}
+
+impl<R: AsyncBufRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
+    type Error = io::Error;
+
+    fn name() -> Cow<'static, str> {
+        "local socket".into()
+    }
+
+    /// Sends at the call and not when the future runs: rmcp runs these futures side by side, so a response could
+    /// overtake the notifications before it.
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let sort = match &message {
+            ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_) => Sort::Answer,
+            ServerJsonRpcMessage::Request(_) | ServerJsonRpcMessage::Notification(_) => {
+                Sort::Notification
+            }
+        };
+        let sent = serde_json::to_vec(&message)
+            .map_err(io::Error::from)
+            .and_then(|bytes| self.outgoing.send(Line { sort, bytes }));
+        let outgoing = self.outgoing.clone();
+        async move {
+            sent?;
+            outgoing.room().await;
+            Ok(())
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            let line = self.next_line().await?;
+            match parse(&line) {
+                Ok((number, ClientJsonRpcMessage::Request(mut request))) => {
+                    self.opened = true;
+                    if number > 0 {
+                        let bridge = Arc::clone(&self.bridge);
+                        request.request.extensions_mut().insert(RequestKey { bridge, number });
+                    }
+                    return Some(ClientJsonRpcMessage::Request(request));
+                }
+                Ok((_, message)) if self.opened => return Some(message),
+                Ok(_) => {}
+                Err((id, code, text)) => self.answer_error(&id, code, &text),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.finish().await;
+        Ok(())
+    }
+}
+
+/// Reads `NUMBER JSON`.
+///
+/// # Errors
+/// The id, code and text of the answer to what is not a message.
+fn parse(line: &[u8]) -> Result<(u64, ClientJsonRpcMessage), (Value, i32, String)> {
+    let space = line.iter().position(|byte| *byte == b' ').unwrap_or(line.len());
+    let (number, message) = line.split_at(space);
+    let number = str::from_utf8(number).ok().and_then(|number| number.parse().ok());
+    let number = number.ok_or_else(|| {
+        (Value::Null, -32600, "Invalid Request: a line without its number".to_owned())
+    })?;
+    let parsed = serde_json::from_slice(message);
+    parsed.map(|message| (number, message)).map_err(|_| match serde_json::from_slice(message) {
+        Ok::<Value, _>(value) => {
+            let id = value.get("id").filter(|id| id.is_string() || id.is_i64() || id.is_u64());
+            let text = "Invalid Request: not a JSON-RPC 2.0 message".to_owned();
+            (id.cloned().unwrap_or_default(), -32600, text)
+        }
+        // The text of the error names line and column, and never shows the message itself.
+        Err(error) => (Value::Null, -32700, format!("Parse error: {error}")),
+    })
+}

@@ -1,0 +1,156 @@
+//! The tools, in a plain table: what each is called, what it takes and gives, and what it does.
+//!
+//! Every tool answers to each of its names in every profile; a profile only chooses which are listed, under which
+//! name and with which schema.
+
+mod arguments;
+mod notify;
+mod notify_event;
+mod notify_send;
+mod push;
+
+use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
+
+use deskbell_core::{Invalid, Level};
+use futures_util::{FutureExt as _, future::BoxFuture};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+use tracing::error;
+
+use self::arguments::Arguments;
+use super::{caller::Caller, profiles::Profile};
+use crate::{
+    app::App,
+    intake::{Accepted, Refusal, Report},
+};
+
+pub(super) use self::{
+    notify::{NOTIFY, seed_input as notify_seed_input},
+    notify_event::{NOTIFY_EVENT, seed_input as notify_event_seed_input},
+    notify_send::{NOTIFY_SEND, seed_input as notify_send_seed_input},
+};
+
+/// Every tool.
+const TOOLS: &[&Tool] = &[&NOTIFY, &NOTIFY_SEND, &NOTIFY_EVENT];
+
+/// A tool: all that is said about it, and what it does.
+pub(super) struct Tool {
+    /// Its name, with underscores.
+    pub(super) name: &'static str,
+    /// Its name as the seed of mcp-push writes it; the same where that has no dot.
+    pub(super) dotted: &'static str,
+    /// Further names that it answers to.
+    pub(super) aliases: &'static [&'static str],
+    /// Its name for people.
+    pub(super) title: &'static str,
+    /// What it is for, for the model.
+    pub(super) description: &'static str,
+    /// The schema of its arguments.
+    pub(super) input: fn() -> Value,
+    /// The schema of its structured result.
+    pub(super) output: fn() -> Arc<JsonObject>,
+    /// What it does to the world.
+    pub(super) effects: Effects,
+    /// Does it.
+    pub(super) call: for<'a> fn(&'a Call<'a>, Arguments) -> BoxFuture<'a, CallToolResult>,
+}
+
+/// What a tool does to the world, said in full because the protocol's defaults assume the worst.
+pub(super) struct Effects {
+    pub(super) read_only: bool,
+    pub(super) destructive: bool,
+    pub(super) idempotent: bool,
+    pub(super) open_world: bool,
+}
+
+impl Effects {
+    /// Tells somebody something: adds, changes nothing, and reaches beyond the machine.
+    const TELLS: Self =
+        Self { read_only: false, destructive: false, idempotent: false, open_world: true };
+
+    pub(super) fn annotations(&self, title: &str) -> ToolAnnotations {
+        ToolAnnotations::with_title(title)
+            .read_only(self.read_only)
+            .destructive(self.destructive)
+            .idempotent(self.idempotent)
+            .open_world(self.open_world)
+    }
+}
+
+/// Finds a tool by any of its names.
+pub(super) fn find(name: &str) -> Option<&'static Tool> {
+    let answers_to =
+        |tool: &&&Tool| tool.name == name || tool.dotted == name || tool.aliases.contains(&name);
+    TOOLS.iter().find(answers_to).copied()
+}
+
+/// One call of a tool.
+pub(super) struct Call<'a> {
+    /// The program's parts.
+    pub(super) app: &'a App,
+    /// The profile of the connection.
+    pub(super) profile: &'static Profile,
+    /// The name that was called.
+    pub(super) name: &'a str,
+    /// Who calls.
+    pub(super) caller: Caller<'a>,
+}
+
+impl Call<'_> {
+    /// Calls `tool`. A panic in it is an error for this caller and for nobody else.
+    pub(super) async fn run(&self, tool: &Tool, arguments: JsonObject) -> CallToolResult {
+        let call = AssertUnwindSafe((tool.call)(self, Arguments::new(arguments)));
+        call.catch_unwind().await.unwrap_or_else(|panic| {
+            error!(tool.name, "the tool `{}` panicked: {}", tool.name, panic_text(panic.as_ref()));
+            refusal(format!("the tool `{}` failed inside Deskbell; the log tells more", tool.name))
+        })
+    }
+
+    /// Reports to intake, and shows what was accepted at the caller's terminal.
+    async fn report(&self, report: Report) -> Result<Accepted, Refusal> {
+        let accepted = self.app.intake.accept(report).await?;
+        if !accepted.duplicate {
+            let config = Arc::clone(&self.app.config.borrow());
+            self.caller.show(&accepted.event, &config.tracing);
+        }
+        Ok(accepted)
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a text")
+}
+
+/// A result that says why nothing was sent.
+fn refusal(reason: impl Into<String>) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(reason)])
+}
+
+/// The schema of what a tool's result serialises to.
+fn output_schema<T: JsonSchema + Any>() -> Arc<JsonObject> {
+    rmcp::handler::server::tool::schema_for_output::<T>()
+}
+
+/// `answer` as structured content, which for every tool is an object.
+fn structured(answer: &impl Serialize) -> Value {
+    serde_json::to_value(answer).unwrap_or_default()
+}
+
+/// The channels that an accepted report goes to, in an order that a repeated call gets again.
+fn channel_names(accepted: &Accepted) -> Vec<String> {
+    let mut names: Vec<_> = accepted.channels.iter().map(ToString::to_string).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Reads a level as leniently as seed S0 asks for: any case, and what is no level is `info`.
+fn lenient_level(arguments: &mut Arguments, profile: &Profile) -> Result<Level, Invalid> {
+    let level = arguments.text("level")?.and_then(|name| name.parse().ok()).unwrap_or_default();
+    Ok(if profile.levels.contains(&level) { level } else { Level::Info })
+}
