@@ -1,23 +1,92 @@
 //! Puts the parts of the program together and stops them in order.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use deskbell_core::clock::Clock;
 use jiff::Timestamp;
 use tokio::sync::watch;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{config::Config, intake::Intake, journal::Journal};
+use crate::{
+    channel_set::{self, ChannelSet},
+    config::{self, Config, load::Sources},
+    dispatch::{self, Health},
+    intake::Intake,
+    journal::{Journal, JournalError},
+    live::Live,
+};
+
+/// How long the parts may take to end.
+const ENDING: Duration = Duration::from_secs(10);
 
 /// The parts that doors need.
 pub struct App {
     /// The wall clock.
     pub clock: Arc<dyn Clock>,
-    /// The journal, for reading.
+    /// The journal, for reading and for a retry by hand.
     pub journal: Arc<dyn Journal>,
     /// The way in.
     pub intake: Intake,
+    /// The live stream.
+    pub live: Live,
     /// The newest configuration.
     pub config: watch::Receiver<Arc<Config>>,
+    /// The channels of the newest configuration.
+    pub channels: watch::Receiver<Arc<ChannelSet>>,
+    /// How each channel's far end does.
+    pub health: watch::Receiver<Arc<Health>>,
+    /// When the program started.
+    pub started_at: Timestamp,
+}
+
+/// A program that runs, with what it takes to end it.
+pub struct Running {
+    /// Its parts.
+    pub app: Arc<App>,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl App {
+    /// Starts dispatch, live and the watch over the configuration files on `journal`.
+    ///
+    /// # Errors
+    /// Fails when the journal cannot say what was under way when the program last ended.
+    pub async fn start(
+        journal: Arc<dyn Journal>,
+        sources: Sources,
+        config: Config,
+    ) -> Result<Running, JournalError> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let config = config::watch::follow(sources, config, &tasks, stop.clone());
+        let (channels, rules) = channel_set::follow(config.clone(), &tasks, stop.clone());
+        let health = dispatch::start(
+            Arc::clone(&journal),
+            Arc::clone(&clock),
+            channels.clone(),
+            config.clone(),
+            &tasks,
+            stop.clone(),
+        )
+        .await?;
+        let live = Live::new(Arc::clone(&journal), &tasks, stop.clone());
+        let intake = Intake::new(Arc::clone(&journal), Arc::clone(&clock), rules);
+        let started_at = clock.now();
+        let app = Arc::new(Self { clock, journal, intake, live, config, channels, health, started_at });
+        Ok(Running { app, stop, tasks })
+    }
+}
+
+impl Running {
+    /// Ends the parts: attempts under way may finish, everything else is in the journal.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(ENDING, self.tasks.wait()).await.is_err() {
+            tracing::warn!("some attempts did not end in time; the next start takes them up");
+        }
+    }
 }
 
 /// The wall clock of the machine.
@@ -25,10 +94,7 @@ pub struct App {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock that everything else is given"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is given")]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

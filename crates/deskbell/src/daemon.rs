@@ -1,1 +1,222 @@
-//! The one process per user that holds the journal: its socket, its lock, its start and its end.
+//! The one process per user that holds the journal: its lock, its doors, its start and its end.
+
+mod doors;
+mod info;
+pub mod socket;
+pub mod start;
+
+use std::{
+    fs,
+    io::{self, Write as _},
+    net::{Ipv4Addr, SocketAddr},
+    os::unix::net::UnixStream,
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context as _, bail};
+use tokio::net::{TcpListener, UnixListener};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tracing::{info, warn};
+
+use self::doors::Doors;
+pub use self::{info::DaemonInfo, start::connect_or_start};
+use crate::{
+    api,
+    app::{App, Running},
+    auth,
+    config::{Config, load::Sources},
+    journal::{Journal, memory::MemoryJournal, sqlite::SqliteJournal},
+    mcp,
+    paths::Paths,
+    telemetry,
+};
+
+/// The loopback port that is tried first, so that a bookmark of the inbox stays good.
+const USUAL_PORT: u16 = 8377;
+
+/// How long open connections may take to end.
+const CLOSING: Duration = Duration::from_secs(5);
+
+/// How the daemon is run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The address for HTTP; `None` takes the configuration's, else a loopback port.
+    pub listen: Option<SocketAddr>,
+    /// The MCP profile where a client names none.
+    pub profile: Option<String>,
+    /// Whether a loopback address asks for no token.
+    pub anonymous_loopback: bool,
+    /// Where events are kept.
+    pub journal: JournalPlace,
+    /// Whether another command started it and waits for it.
+    pub detached: bool,
+}
+
+/// Where events are kept.
+#[derive(Debug, Clone, Default)]
+pub enum JournalPlace {
+    /// In the state folder.
+    #[default]
+    StateFolder,
+    /// In this file.
+    File(PathBuf),
+    /// Nowhere: a restart forgets all.
+    Memory,
+}
+
+/// Runs the daemon until it is told to end.
+///
+/// # Errors
+/// Says why it could not start: another one runs, the journal is damaged, the address is taken.
+pub fn run(paths: &Paths, options: &Options) -> anyhow::Result<()> {
+    paths.create_state()?;
+    let Some(_lock) = start::Lock::take(paths).context("failed to lock the state folder")? else {
+        bail!("a daemon runs already in {} (process {})", paths.state.display(), info::running_pid(paths));
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let served = runtime.block_on(serve(paths, options));
+    runtime.shutdown_timeout(CLOSING);
+    served
+}
+
+/// Serves one MCP client from this very process, without a daemon and without a lock on anything but the journal.
+///
+/// Gives the client's end of the connection.
+///
+/// # Errors
+/// Says why the journal could not be opened; a running daemon is the usual reason.
+pub fn run_in_process(paths: &Paths, options: &Options) -> anyhow::Result<(UnixStream, InProcess)> {
+    paths.create_state()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    let running = runtime.block_on(async {
+        let running = start_app(paths, options).await?;
+        let doors = doors_of(&running);
+        let stream = tokio::net::UnixStream::from_std(ours)?;
+        let tasks = doors.tasks.clone();
+        tasks.spawn(async move { doors.serve_local(stream, axum::Router::new()).await });
+        anyhow::Ok(running)
+    })?;
+    Ok((theirs, InProcess { runtime, running }))
+}
+
+/// A daemon inside another process.
+pub struct InProcess {
+    runtime: tokio::runtime::Runtime,
+    running: Running,
+}
+
+impl InProcess {
+    /// Ends it in order: what is under way is finished or kept for the next start.
+    pub fn stop(self) {
+        self.runtime.block_on(self.running.stop());
+        self.runtime.shutdown_timeout(CLOSING);
+    }
+}
+
+async fn serve(paths: &Paths, options: &Options) -> anyhow::Result<()> {
+    let running = start_app(paths, options).await?;
+    let doors = doors_of(&running);
+    let config = Arc::clone(&running.app.config.borrow());
+    let token = auth::state_token(&paths.token()).context("failed to prepare the token file")?;
+    let listener = listen(options, &config).await?;
+    let address = listener.local_addr()?;
+    let local = UnixListener::from_std(socket::listen(&paths.socket()).context("failed to open the local socket")?)?;
+
+    let routes = api::router(Arc::clone(&running.app));
+    let http = auth::guard(
+        routes.clone().merge(mcp::http::router(&running.app)),
+        running.app.config.clone(),
+        auth::Door { token, address, anonymous_loopback: options.anonymous_loopback },
+    );
+    doors.tasks.spawn(doors.clone().local(local, routes));
+    doors.tasks.spawn(doors.clone().http(listener, http));
+    DaemonInfo::of_this_process(address).write(paths).context("failed to write the daemon's particulars")?;
+    info!("listening on http://{address} and on {}", paths.socket().display());
+    say_ready(options, address);
+
+    let reason = until_told(&doors.hand_over).await?;
+    info!("ending: {reason}");
+    // The doors close first, so that nothing is accepted that the rest would not carry out.
+    remove(&paths.socket());
+    doors.stop.cancel();
+    doors.tasks.close();
+    if tokio::time::timeout(CLOSING, doors.tasks.wait()).await.is_err() {
+        warn!("some connections did not end in time");
+    }
+    running.stop().await;
+    remove(&paths.daemon_info());
+    remove(&paths.pid());
+    Ok(())
+}
+
+fn doors_of(running: &Running) -> Doors {
+    Doors {
+        app: Arc::clone(&running.app),
+        stop: CancellationToken::new(),
+        hand_over: CancellationToken::new(),
+        tasks: TaskTracker::new(),
+    }
+}
+
+async fn start_app(paths: &Paths, options: &Options) -> anyhow::Result<Running> {
+    let sources = Sources::of_the_daemon(paths).with_profile(options.profile.as_deref());
+    let config = Config::load(&sources)?;
+    telemetry::init(telemetry::Role::Daemon, &config.tracing, paths);
+    let journal: Arc<dyn Journal> = match &options.journal {
+        JournalPlace::Memory => Arc::new(MemoryJournal::new()),
+        JournalPlace::File(path) => Arc::new(SqliteJournal::open(path)?),
+        JournalPlace::StateFolder => Arc::new(SqliteJournal::open(&paths.journal())?),
+    };
+    Ok(App::start(journal, sources, config).await?)
+}
+
+async fn listen(options: &Options, config: &Config) -> anyhow::Result<TcpListener> {
+    if let Some(address) = options.listen.or(config.serve.listen) {
+        if !address.ip().is_loopback() && config.serve.tokens.is_empty() {
+            bail!("refused to listen on {address}, which others can reach, without a token; add one under [serve.tokens]");
+        }
+        return TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"));
+    }
+    let usual = TcpListener::bind((Ipv4Addr::LOCALHOST, USUAL_PORT)).await;
+    match usual {
+        Ok(listener) => Ok(listener),
+        // Another user's daemon, or another program; any port will do.
+        Err(_) => Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?),
+    }
+}
+
+/// Tells whoever waits that the doors are open: the command that started it, or the person at the terminal.
+fn say_ready(options: &Options, address: SocketAddr) {
+    let said = if options.detached {
+        writeln!(io::stdout(), "{}", start::READY)
+    } else {
+        writeln!(io::stderr(), "deskbell listens on http://{address}")
+    };
+    if let Err(error) = said {
+        warn!("nobody hears that the daemon is ready: {error}");
+    }
+}
+
+/// Waits for a reason to end.
+async fn until_told(hand_over: &CancellationToken) -> io::Result<&'static str> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(tokio::select! {
+        _ = terminate.recv() => "it was asked to terminate",
+        _ = interrupt.recv() => "it was interrupted",
+        () = hand_over.cancelled() => "a newer version takes over",
+    })
+}
+
+fn remove(path: &std::path::Path) {
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        warn!("failed to remove {}: {error}", path.display());
+    }
+}

@@ -25,3 +25,6 @@ pub mod daemon;
 pub mod paths;
 
 pub mod cli;
+
+/// The version of the program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

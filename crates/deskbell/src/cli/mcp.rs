@@ -1,6 +1,20 @@
 //! `deskbell mcp`: what an MCP client launches.
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{
+    ffi::OsString,
+    io,
+    process::ExitCode,
+    sync::{Mutex, PoisonError},
+};
+
+use uuid::Uuid;
+
+use super::Exit;
+use crate::{
+    bridge::{self, hello::Hello},
+    daemon,
+    paths::Paths,
+};
 
 /// Serves MCP over stdin and stdout, for a client that launches it.
 ///
@@ -59,9 +73,63 @@ impl Args {
 }
 
 /// Bridges stdin and stdout to the daemon until the client closes them.
-pub fn run(_args: &Args) -> ExitCode {
-    ExitCode::FAILURE
+pub fn run(args: &Args) -> ExitCode {
+    super::output::finish(bridge(args).map(|()| Exit::Done))
 }
+
+fn bridge(args: &Args) -> anyhow::Result<()> {
+    let paths = Paths::from_process()?;
+    let hello = hello(args);
+    if !args.in_process {
+        let connect = Box::new(move || daemon::connect_or_start(&paths));
+        return Ok(bridge::run(hello, connect, io::stdin(), io::stdout(), io::stderr())?);
+    }
+    let options = daemon::Options { profile: args.profile.clone(), ..daemon::Options::default() };
+    let (stream, in_process) = daemon::run_in_process(&paths, &options)?;
+    let stream = Mutex::new(Some(stream));
+    let connect = Box::new(move || {
+        let stream = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
+        stream.ok_or_else(|| io::Error::other("this process serves one connection"))
+    });
+    let copied = bridge::run(hello, connect, io::stdin(), io::stdout(), io::stderr());
+    in_process.stop();
+    Ok(copied?)
+}
+
+/// What the daemon is to know of this client.
+fn hello(args: &Args) -> Hello {
+    let environment = ENVIRONMENT
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
+        .collect();
+    Hello {
+        version: crate::VERSION.to_owned(),
+        key: Uuid::new_v4().to_string(),
+        profile: args.profile.clone(),
+        tool_names: args.tool_names.clone(),
+        folder: std::env::current_dir().ok().map(|folder| folder.display().to_string()),
+        client_pid: Some(std::os::unix::process::parent_id()),
+        environment,
+    }
+}
+
+/// The variables that tell where the user's display and terminal are.
+const ENVIRONMENT: [&str; 14] = [
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+    "XDG_SESSION_TYPE",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "TERM",
+    "TERM_PROGRAM",
+    "COLORTERM",
+    "NO_COLOR",
+    "TMUX",
+    "STY",
+    "SSH_TTY",
+    "LANG",
+];
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,12 @@
 
 use std::{net::SocketAddr, process::ExitCode};
 
+use super::Exit;
+use crate::{
+    daemon::{self, JournalPlace},
+    paths::Paths,
+};
+
 /// Runs the daemon: journal, dispatch, live streams and HTTP.
 ///
 /// Without `--listen` it has only the local socket. It runs in the foreground until it is told to end.
@@ -30,6 +36,23 @@ pub struct Args {
 }
 
 /// Serves until the process is told to end.
-pub fn run(_args: &Args) -> ExitCode {
-    ExitCode::FAILURE
+pub fn run(args: &Args) -> ExitCode {
+    let served = Paths::from_process().map_err(anyhow::Error::from).and_then(|paths| daemon::run(&paths, &args.options()));
+    super::output::finish(served.map(|()| Exit::Done))
+}
+
+impl Args {
+    fn options(&self) -> daemon::Options {
+        daemon::Options {
+            listen: self.listen,
+            profile: self.profile.clone(),
+            anonymous_loopback: self.anonymous_loopback,
+            journal: match self.journal.as_deref() {
+                None => JournalPlace::StateFolder,
+                Some("memory") => JournalPlace::Memory,
+                Some(path) => JournalPlace::File(path.into()),
+            },
+            detached: self.detached,
+        }
+    }
 }

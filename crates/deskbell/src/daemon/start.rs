@@ -1,0 +1,124 @@
+//! Reaching the user's daemon, and starting it when it does not run.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, BufRead as _, BufReader},
+    os::unix::{fs::OpenOptionsExt as _, net::UnixStream, process::CommandExt as _},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    time::Duration,
+};
+
+use super::socket;
+use crate::paths::Paths;
+
+/// What a detached daemon writes on its stdout once it listens.
+pub const READY: &str = "ready";
+
+/// How long a daemon may take to start.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// Connects to the running daemon.
+///
+/// # Errors
+/// `NotFound` and `ConnectionRefused` mean that none runs.
+pub fn connect(paths: &Paths) -> io::Result<UnixStream> {
+    socket::connect(&paths.socket())
+}
+
+/// Connects to the daemon, and starts it first when it does not run.
+///
+/// Whoever finds no daemon takes a lock, so that many bridges at once start one.
+///
+/// # Errors
+/// Says why no daemon could be started, and where its log is.
+pub fn connect_or_start(paths: &Paths) -> io::Result<UnixStream> {
+    match connect(paths) {
+        Err(error) if is_absent(&error) => {}
+        other => return other,
+    }
+    paths.create_state().map_err(io::Error::other)?;
+    let lock = open_private(&paths.state.join("start.lock"))?;
+    lock.lock()?;
+    // Another process may have started it while this one waited for the lock.
+    match connect(paths) {
+        Err(error) if is_absent(&error) => {}
+        other => return other,
+    }
+    start(paths)?;
+    connect(paths)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+}
+
+/// Starts a daemon of its own process group and waits until it listens.
+fn start(paths: &Paths) -> io::Result<()> {
+    let log_path = paths.state.join("daemon.err");
+    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&log_path)?;
+    let mut daemon = Command::new(program()?)
+        .args(["serve", "--detached"])
+        .env("DESKBELL_STATE_DIR", &paths.state)
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(log)
+        .process_group(0)
+        .spawn()?;
+    let said = first_line(&mut daemon);
+    // Whoever starts a process has to collect it, or it stays in the table as a zombie.
+    std::thread::Builder::new().name("daemon".to_owned()).stack_size(64 * 1024).spawn(move || daemon.wait())?;
+    match said {
+        Ok(line) if line.trim_end() == READY => Ok(()),
+        Ok(_) => Err(io::Error::other(format!("the daemon did not start; see {}", log_path.display()))),
+        Err(error) => Err(error),
+    }
+}
+
+fn first_line(daemon: &mut Child) -> io::Result<String> {
+    let Some(stdout) = daemon.stdout.take() else {
+        return Err(io::Error::other("the daemon has no stdout"));
+    };
+    let (sender, receiver) = mpsc::channel();
+    std::thread::Builder::new().name("daemon start".to_owned()).stack_size(64 * 1024).spawn(move || {
+        let mut line = String::new();
+        let read = BufReader::new(stdout).read_line(&mut line).map(|_| line);
+        // Nobody listens any more when it took too long.
+        drop(sender.send(read));
+    })?;
+    receiver
+        .recv_timeout(START_LIMIT)
+        .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "the daemon took too long to start")))
+}
+
+/// This program's file, even where a newer version has taken its place since.
+fn program() -> io::Result<PathBuf> {
+    let path = std::env::current_exe()?;
+    let replaced = path.to_str().and_then(|path| path.strip_suffix(" (deleted)"));
+    Ok(replaced.map_or_else(|| path.clone(), PathBuf::from))
+}
+
+/// The lock that makes a daemon the only one of its state folder, for as long as it is kept.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "the open file is the lock")] File);
+
+impl Lock {
+    /// Takes the lock; `None` means that another daemon has it.
+    ///
+    /// # Errors
+    /// Fails when the state folder cannot be written.
+    pub fn take(paths: &Paths) -> io::Result<Option<Self>> {
+        let file = open_private(&paths.lock())?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+fn open_private(path: &std::path::Path) -> io::Result<File> {
+    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
+}
