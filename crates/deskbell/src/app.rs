@@ -12,8 +12,9 @@ use crate::{
     config::{self, Config, load::Sources},
     dispatch::{self, Health},
     intake::Intake,
-    journal::{Journal, JournalError},
+    journal::Journal,
     live::Live,
+    retention,
 };
 
 /// How long the parts may take to end.
@@ -34,7 +35,7 @@ pub struct App {
     /// The channels of the newest configuration.
     pub channels: watch::Receiver<Arc<ChannelSet>>,
     /// How each channel's far end does.
-    pub health: watch::Receiver<Arc<Health>>,
+    pub health: watch::Receiver<Health>,
     /// When the program started.
     pub started_at: Timestamp,
 }
@@ -49,14 +50,7 @@ pub struct Running {
 
 impl App {
     /// Starts dispatch, live and the watch over the configuration files on `journal`.
-    ///
-    /// # Errors
-    /// Fails when the journal cannot say what was under way when the program last ended.
-    pub async fn start(
-        journal: Arc<dyn Journal>,
-        sources: Sources,
-        config: Config,
-    ) -> Result<Running, JournalError> {
+    pub fn start(journal: Arc<dyn Journal>, sources: Sources, config: Config) -> Running {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let config = config::watch::follow(sources, config, &tasks, stop.clone());
@@ -65,16 +59,15 @@ impl App {
             Arc::clone(&journal),
             Arc::clone(&clock),
             channels.clone(),
-            config.clone(),
             &tasks,
             stop.clone(),
-        )
-        .await?;
+        );
+        retention::start(Arc::clone(&journal), Arc::clone(&clock), config.clone(), &tasks, stop.clone());
         let live = Live::new(Arc::clone(&journal), &tasks, stop.clone());
         let intake = Intake::new(Arc::clone(&journal), Arc::clone(&clock), rules);
         let started_at = clock.now();
         let app = Arc::new(Self { clock, journal, intake, live, config, channels, health, started_at });
-        Ok(Running { app, stop, tasks })
+        Running { app, stop, tasks }
     }
 }
 

@@ -93,7 +93,7 @@ pub fn run_in_process(paths: &Paths, options: &Options) -> anyhow::Result<(UnixS
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let running = runtime.block_on(async {
-        let running = start_app(paths, options).await?;
+        let running = start_app(paths, options)?;
         let doors = doors_of(&running);
         let stream = tokio::net::UnixStream::from_std(ours)?;
         let tasks = doors.tasks.clone();
@@ -118,7 +118,7 @@ impl InProcess {
 }
 
 async fn serve(paths: &Paths, options: &Options) -> anyhow::Result<()> {
-    let running = start_app(paths, options).await?;
+    let running = start_app(paths, options)?;
     let doors = doors_of(&running);
     let config = Arc::clone(&running.app.config.borrow());
     let token = auth::state_token(&paths.token()).context("failed to prepare the token file")?;
@@ -162,16 +162,16 @@ fn doors_of(running: &Running) -> Doors {
     }
 }
 
-async fn start_app(paths: &Paths, options: &Options) -> anyhow::Result<Running> {
+fn start_app(paths: &Paths, options: &Options) -> anyhow::Result<Running> {
     let sources = Sources::of_the_daemon(paths).with_profile(options.profile.as_deref());
     let config = Config::load(&sources)?;
     telemetry::init(telemetry::Role::Daemon, &config.tracing, paths);
     let journal: Arc<dyn Journal> = match &options.journal {
-        JournalPlace::Memory => Arc::new(MemoryJournal::new()),
+        JournalPlace::Memory => Arc::new(MemoryJournal::default()),
         JournalPlace::File(path) => Arc::new(SqliteJournal::open(path)?),
         JournalPlace::StateFolder => Arc::new(SqliteJournal::open(&paths.journal())?),
     };
-    Ok(App::start(journal, sources, config).await?)
+    Ok(App::start(journal, sources, config))
 }
 
 async fn listen(options: &Options, config: &Config) -> anyhow::Result<TcpListener> {

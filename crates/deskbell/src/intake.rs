@@ -19,6 +19,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use uuid::Uuid;
 
+use crate::crash_point::{self, Point};
 use crate::journal::{
     Accept, Ack, DeliveryQuery, EventQuery, IdempotencyKey, Journal, JournalError, RunChange,
     RunQuery, Write,
@@ -135,7 +136,10 @@ impl Intake {
         for _ in 0..STALE_LIMIT {
             let (accept, accepted) = self.decide(&report, &rules).await?;
             match self.commit(accept).await? {
-                Ack::Accepted(_) | Ack::Done(_) => return Ok(accepted),
+                Ack::Accepted(_) | Ack::Done(_) => {
+                    crash_point::pass(Point::Accepted);
+                    return Ok(accepted);
+                }
                 Ack::Duplicate(_) => {
                     if let Some(first) = self.earlier(report.key.as_ref(), &rules).await? {
                         return Ok(first);

@@ -5,6 +5,7 @@
 
 pub mod app;
 pub mod config;
+pub mod crash_point;
 pub mod telemetry;
 pub mod terminal;
 

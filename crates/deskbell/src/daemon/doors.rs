@@ -102,7 +102,7 @@ impl Doors {
     }
 
     /// Tells a bridge, which begins with `{`, from an HTTP client, which begins with a method.
-    async fn serve_local(self, stream: UnixStream, router: Router) -> io::Result<()> {
+    pub(super) async fn serve_local(self, stream: UnixStream, router: Router) -> io::Result<()> {
         let (reader, writer) = stream.into_split();
         let mut reader = BufReader::new(reader);
         let is_bridge = timeout(FIRST_WORDS, reader.fill_buf()).await??.first() == Some(&b'{');

@@ -14,6 +14,7 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use crate::{
+    crash_point::{self, Point},
     channel_set::ReadyChannel,
     config::DeliveryOptions,
     journal::{Ack, Due, Journal, Write},
@@ -64,8 +65,10 @@ impl Attempt {
     /// Tries the channel once and returns when what it came to is safe in the journal.
     pub(super) async fn carry_out(self) -> Verdict {
         let answer = self.send().await;
+        crash_point::pass(Point::Attempted);
         let (outcome, verdict) = self.judge(answer);
         self.record(outcome).await;
+        crash_point::pass(Point::Recorded);
         verdict
     }
 

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use crate::{
+    crash_point::{self, Point},
     dispatch::{Dispatch, LONGEST_SLEEP, lane::Room},
     journal::Claim,
 };
@@ -33,6 +34,9 @@ impl Dispatch {
         if !room.is_empty() {
             match self.journal.claim(Claim { now, room }).await {
                 Ok(claimed) => {
+                    if !claimed.due.is_empty() {
+                        crash_point::pass(Point::Claimed);
+                    }
                     self.claim_failures = 0;
                     sleep = sleep.min(claimed.next_at.map_or(LONGEST_SLEEP, |at| until(at, now)));
                     // An attempt that takes from a rate's allowance may close its lane; the lane is asked again then.

@@ -91,9 +91,18 @@ impl Desk {
 
     /// Starts the daemon with further arguments.
     pub fn serve_with(&mut self, arguments: &[&str]) -> &mut Self {
+        self.start(arguments, &[])
+    }
+
+    /// Starts the daemon with further variables.
+    pub fn serve_with_env(&mut self, environment: &[(&str, &str)]) -> &mut Self {
+        self.start(&[], environment)
+    }
+
+    fn start(&mut self, arguments: &[&str], environment: &[(&str, &str)]) -> &mut Self {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
         all.extend(arguments);
-        let mut daemon = self.command(&all).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut daemon = self.command(&all).envs(environment.iter().copied()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(daemon.stderr.take().unwrap()).lines();
         let mut said = Vec::new();
         loop {
