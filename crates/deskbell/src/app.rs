@@ -9,7 +9,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     channel_set::{self, ChannelSet},
-    config::{self, Config, load::Sources},
+    config::Config,
     dispatch::{self, Health},
     intake::Intake,
     journal::Journal,
@@ -44,16 +44,17 @@ pub struct App {
 pub struct Running {
     /// Its parts.
     pub app: Arc<App>,
+    _newest: watch::Sender<Arc<Config>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl App {
     /// Starts dispatch, live and the watch over the configuration files on `journal`.
-    pub fn start(journal: Arc<dyn Journal>, sources: Sources, config: Config) -> Running {
+    pub fn start(journal: Arc<dyn Journal>, config: Config) -> Running {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let config = config::watch::follow(sources, config, &tasks, stop.clone());
+        let (newest, config) = watch::channel(Arc::new(config));
         let (channels, rules) = channel_set::follow(config.clone(), &tasks, stop.clone());
         let health = dispatch::start(
             Arc::clone(&journal),
@@ -62,12 +63,19 @@ impl App {
             &tasks,
             stop.clone(),
         );
-        retention::start(Arc::clone(&journal), Arc::clone(&clock), config.clone(), &tasks, stop.clone());
+        retention::start(
+            Arc::clone(&journal),
+            Arc::clone(&clock),
+            config.clone(),
+            &tasks,
+            stop.clone(),
+        );
         let live = Live::new(Arc::clone(&journal), &tasks, stop.clone());
         let intake = Intake::new(Arc::clone(&journal), Arc::clone(&clock), rules);
         let started_at = clock.now();
-        let app = Arc::new(Self { clock, journal, intake, live, config, channels, health, started_at });
-        Running { app, stop, tasks }
+        let app =
+            Arc::new(Self { clock, journal, intake, live, config, channels, health, started_at });
+        Running { app, _newest: newest, stop, tasks }
     }
 }
 
@@ -87,7 +95,10 @@ impl Running {
 pub struct SystemClock;
 
 impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "this is the clock that everything else is given")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the clock that everything else is given"
+    )]
     fn now(&self) -> Timestamp {
         Timestamp::now()
     }

@@ -16,21 +16,20 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::{
+    net::{TcpListener, UnixListener},
+    signal::unix::{Signal, SignalKind, signal},
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{info, warn};
 
 use self::doors::Doors;
 pub use self::{info::DaemonInfo, start::connect_or_start};
 use crate::{
-    api,
     app::{App, Running},
-    auth,
-    config::{Config, load::Sources},
-    journal::{Journal, memory::MemoryJournal, sqlite::SqliteJournal},
-    mcp,
+    config::Config,
+    journal::{Journal, memory::MemoryJournal},
     paths::Paths,
-    telemetry,
 };
 
 /// The loopback port that is tried first, so that a bookmark of the inbox stays good.
@@ -73,9 +72,14 @@ pub enum JournalPlace {
 pub fn run(paths: &Paths, options: &Options) -> anyhow::Result<()> {
     paths.create_state()?;
     let Some(_lock) = start::Lock::take(paths).context("failed to lock the state folder")? else {
-        bail!("a daemon runs already in {} (process {})", paths.state.display(), info::running_pid(paths));
+        bail!(
+            "a daemon runs already in {} (process {})",
+            paths.state.display(),
+            info::running_pid(paths)
+        );
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let served = runtime.block_on(serve(paths, options));
     runtime.shutdown_timeout(CLOSING);
     served
@@ -89,7 +93,8 @@ pub fn run(paths: &Paths, options: &Options) -> anyhow::Result<()> {
 /// Says why the journal could not be opened; a running daemon is the usual reason.
 pub fn run_in_process(paths: &Paths, options: &Options) -> anyhow::Result<(UnixStream, InProcess)> {
     paths.create_state()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let running = runtime.block_on(async {
@@ -121,24 +126,25 @@ async fn serve(paths: &Paths, options: &Options) -> anyhow::Result<()> {
     let running = start_app(paths, options)?;
     let doors = doors_of(&running);
     let config = Arc::clone(&running.app.config.borrow());
-    let token = auth::state_token(&paths.token()).context("failed to prepare the token file")?;
     let listener = listen(options, &config).await?;
     let address = listener.local_addr()?;
-    let local = UnixListener::from_std(socket::listen(&paths.socket()).context("failed to open the local socket")?)?;
+    let local = UnixListener::from_std(
+        socket::listen(&paths.socket()).context("failed to open the local socket")?,
+    )?;
 
-    let routes = api::router(Arc::clone(&running.app));
-    let http = auth::guard(
-        routes.clone().merge(mcp::http::router(&running.app)),
-        running.app.config.clone(),
-        auth::Door { token, address, anonymous_loopback: options.anonymous_loopback },
-    );
+    let routes = axum::Router::new();
+    let http = routes.clone();
     doors.tasks.spawn(doors.clone().local(local, routes));
     doors.tasks.spawn(doors.clone().http(listener, http));
-    DaemonInfo::of_this_process(address).write(paths).context("failed to write the daemon's particulars")?;
+    DaemonInfo::of_this_process(address)
+        .write(paths)
+        .context("failed to write the daemon's particulars")?;
     info!("listening on http://{address} and on {}", paths.socket().display());
+    // Whoever waits for "ready" may send a signal the moment it hears it.
+    let mut signals = Signals::listen()?;
     say_ready(options, address);
 
-    let reason = until_told(&doors.hand_over).await?;
+    let reason = signals.next(&doors.hand_over).await;
     info!("ending: {reason}");
     // The doors close first, so that nothing is accepted that the rest would not carry out.
     remove(&paths.socket());
@@ -163,23 +169,22 @@ fn doors_of(running: &Running) -> Doors {
 }
 
 fn start_app(paths: &Paths, options: &Options) -> anyhow::Result<Running> {
-    let sources = Sources::of_the_daemon(paths).with_profile(options.profile.as_deref());
-    let config = Config::load(&sources)?;
-    telemetry::init(telemetry::Role::Daemon, &config.tracing, paths);
-    let journal: Arc<dyn Journal> = match &options.journal {
-        JournalPlace::Memory => Arc::new(MemoryJournal::default()),
-        JournalPlace::File(path) => Arc::new(SqliteJournal::open(path)?),
-        JournalPlace::StateFolder => Arc::new(SqliteJournal::open(&paths.journal())?),
-    };
-    Ok(App::start(journal, sources, config))
+    let _ = (paths, options);
+    let config = Config::default();
+    let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
+    Ok(App::start(journal, config))
 }
 
 async fn listen(options: &Options, config: &Config) -> anyhow::Result<TcpListener> {
     if let Some(address) = options.listen.or(config.serve.listen) {
         if !address.ip().is_loopback() && config.serve.tokens.is_empty() {
-            bail!("refused to listen on {address}, which others can reach, without a token; add one under [serve.tokens]");
+            bail!(
+                "refused to listen on {address}, which others can reach, without a token; add one under [serve.tokens]"
+            );
         }
-        return TcpListener::bind(address).await.with_context(|| format!("failed to listen on {address}"));
+        return TcpListener::bind(address)
+            .await
+            .with_context(|| format!("failed to listen on {address}"));
     }
     let usual = TcpListener::bind((Ipv4Addr::LOCALHOST, USUAL_PORT)).await;
     match usual {
@@ -201,16 +206,28 @@ fn say_ready(options: &Options, address: SocketAddr) {
     }
 }
 
-/// Waits for a reason to end.
-async fn until_told(hand_over: &CancellationToken) -> io::Result<&'static str> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(tokio::select! {
-        _ = terminate.recv() => "it was asked to terminate",
-        _ = interrupt.recv() => "it was interrupted",
-        () = hand_over.cancelled() => "a newer version takes over",
-    })
+/// The signals that end the daemon.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// Waits for a reason to end.
+    async fn next(&mut self, hand_over: &CancellationToken) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "it was asked to terminate",
+            _ = self.interrupt.recv() => "it was interrupted",
+            () = hand_over.cancelled() => "a newer version takes over",
+        }
+    }
 }
 
 fn remove(path: &std::path::Path) {

@@ -37,7 +37,9 @@ pub struct Args {
 
 /// Serves until the process is told to end.
 pub fn run(args: &Args) -> ExitCode {
-    let served = Paths::from_process().map_err(anyhow::Error::from).and_then(|paths| daemon::run(&paths, &args.options()));
+    let served = Paths::from_process()
+        .map_err(anyhow::Error::from)
+        .and_then(|paths| daemon::run(&paths, &args.options()));
     super::output::finish(served.map(|()| Exit::Done))
 }
 

@@ -9,7 +9,10 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader},
+    io::{
+        AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
+        BufReader,
+    },
     net::{TcpListener, UnixListener, UnixStream},
     sync::Semaphore,
     time::timeout,
@@ -55,7 +58,9 @@ impl Doors {
         let room = Arc::new(Semaphore::new(CONNECTION_LIMIT));
         let user = rustix::process::geteuid().as_raw();
         while let Ok(permit) = Arc::clone(&room).acquire_owned().await {
-            let Some(accepted) = self.stop.run_until_cancelled(listener.accept()).await else { return };
+            let Some(accepted) = self.stop.run_until_cancelled(listener.accept()).await else {
+                return;
+            };
             match accepted {
                 // The folder keeps others out already; root and a mistaken mode do not get in either.
                 Ok((stream, _)) if stream.peer_cred().is_ok_and(|peer| peer.uid() == user) => {
@@ -77,14 +82,17 @@ impl Doors {
     pub(super) async fn http(self, listener: TcpListener, router: Router) {
         let room = Arc::new(Semaphore::new(CONNECTION_LIMIT));
         while let Ok(permit) = Arc::clone(&room).acquire_owned().await {
-            let Some(accepted) = self.stop.run_until_cancelled(listener.accept()).await else { return };
+            let Some(accepted) = self.stop.run_until_cancelled(listener.accept()).await else {
+                return;
+            };
             match accepted {
                 Ok((stream, peer)) => {
                     // Answers are small and are waited for.
                     if let Err(error) = stream.set_nodelay(true) {
                         debug!("a connection came without TCP_NODELAY: {error}");
                     }
-                    let router = router.clone().layer(axum::Extension(axum::extract::ConnectInfo(peer)));
+                    let router =
+                        router.clone().layer(axum::Extension(axum::extract::ConnectInfo(peer)));
                     let stop = self.stop.clone();
                     self.tasks.spawn(async move {
                         serve_http(stream, router, stop).await;
@@ -122,21 +130,31 @@ impl Doors {
         timeout(FIRST_WORDS, (&mut reader).take(HELLO_LIMIT).read_line(&mut line)).await??;
         let hello: Hello = serde_json::from_str(&line)?;
         let hands_over = is_newer(&hello.version, crate::VERSION);
-        let mut welcome = serde_json::to_vec(&Welcome { version: crate::VERSION.to_owned(), hands_over })?;
+        let mut welcome =
+            serde_json::to_vec(&Welcome { version: crate::VERSION.to_owned(), hands_over })?;
         welcome.push(b'\n');
         writer.write_all(&welcome).await?;
         writer.flush().await?;
         if hands_over {
-            info!("a bridge of version {} takes over from this daemon of version {}", hello.version, crate::VERSION);
+            info!(
+                "a bridge of version {} takes over from this daemon of version {}",
+                hello.version,
+                crate::VERSION
+            );
             self.hand_over.cancel();
             return Ok(());
         }
-        mcp::local::serve(self.app, reader, writer, hello, self.stop.clone()).await;
+        // A token of its own, because the end of one session cancels the one that it was given.
+        mcp::local::serve(self.app, reader, writer, hello, self.stop.child_token()).await;
         Ok(())
     }
 }
 
-async fn serve_http(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, router: Router, stop: CancellationToken) {
+async fn serve_http(
+    io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    stop: CancellationToken,
+) {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_LIMIT);
     let service = TowerToHyperService::new(router);
@@ -158,7 +176,8 @@ async fn serve_http(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, ro
 fn is_newer(version: &str, than: &str) -> bool {
     let numbers = |version: &str| {
         let release = version.split(['-', '+']).next().unwrap_or_default();
-        let mut numbers = release.split('.').map(|number| number.parse::<u64>().unwrap_or_default());
+        let mut numbers =
+            release.split('.').map(|number| number.parse::<u64>().unwrap_or_default());
         [(); 3].map(|()| numbers.next().unwrap_or_default())
     };
     numbers(version) > numbers(than)

@@ -39,5 +39,6 @@ impl DaemonInfo {
 
 /// The process id of the daemon that has the lock, for a message.
 pub(super) fn running_pid(paths: &Paths) -> String {
-    fs::read_to_string(paths.pid()).map_or_else(|_| "unknown".to_owned(), |pid| pid.trim().to_owned())
+    fs::read_to_string(paths.pid())
+        .map_or_else(|_| "unknown".to_owned(), |pid| pid.trim().to_owned())
 }

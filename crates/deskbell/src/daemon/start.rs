@@ -69,10 +69,15 @@ fn start(paths: &Paths) -> io::Result<()> {
         .spawn()?;
     let said = first_line(&mut daemon);
     // Whoever starts a process has to collect it, or it stays in the table as a zombie.
-    std::thread::Builder::new().name("daemon".to_owned()).stack_size(64 * 1024).spawn(move || daemon.wait())?;
+    std::thread::Builder::new()
+        .name("daemon".to_owned())
+        .stack_size(64 * 1024)
+        .spawn(move || daemon.wait())?;
     match said {
         Ok(line) if line.trim_end() == READY => Ok(()),
-        Ok(_) => Err(io::Error::other(format!("the daemon did not start; see {}", log_path.display()))),
+        Ok(_) => {
+            Err(io::Error::other(format!("the daemon did not start; see {}", log_path.display())))
+        }
         Err(error) => Err(error),
     }
 }
@@ -82,15 +87,17 @@ fn first_line(daemon: &mut Child) -> io::Result<String> {
         return Err(io::Error::other("the daemon has no stdout"));
     };
     let (sender, receiver) = mpsc::channel();
-    std::thread::Builder::new().name("daemon start".to_owned()).stack_size(64 * 1024).spawn(move || {
-        let mut line = String::new();
-        let read = BufReader::new(stdout).read_line(&mut line).map(|_| line);
-        // Nobody listens any more when it took too long.
-        drop(sender.send(read));
-    })?;
-    receiver
-        .recv_timeout(START_LIMIT)
-        .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "the daemon took too long to start")))
+    std::thread::Builder::new().name("daemon start".to_owned()).stack_size(64 * 1024).spawn(
+        move || {
+            let mut line = String::new();
+            let read = BufReader::new(stdout).read_line(&mut line).map(|_| line);
+            // Nobody listens any more when it took too long.
+            drop(sender.send(read));
+        },
+    )?;
+    receiver.recv_timeout(START_LIMIT).unwrap_or_else(|_| {
+        Err(io::Error::new(io::ErrorKind::TimedOut, "the daemon took too long to start"))
+    })
 }
 
 /// This program's file, even where a newer version has taken its place since.

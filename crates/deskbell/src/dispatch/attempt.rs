@@ -14,9 +14,9 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use crate::{
-    crash_point::{self, Point},
     channel_set::ReadyChannel,
     config::DeliveryOptions,
+    crash_point::{self, Point},
     journal::{Ack, Due, Journal, Write},
 };
 

@@ -1,1 +1,152 @@
 //! The bridge and the daemon: start, hand-over, re-connection.
+
+use std::{
+    collections::BTreeSet,
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::{fs::PermissionsExt as _, net::UnixStream},
+};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::{Desk, desk::is_running, desk::signal, until};
+
+fn notice(number: u32) -> Value {
+    json!({ "message": format!("notice {number}") })
+}
+
+#[test]
+fn ten_clients_at_once_start_one_daemon() {
+    let desk = Desk::new();
+    let pids: BTreeSet<u32> = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..10)
+            .map(|number| {
+                let desk = &desk;
+                scope.spawn(move || {
+                    let mut client = desk.mcp(&[]);
+                    client.initialize();
+                    client.call("notify", &notice(number));
+                    desk.pid()
+                })
+            })
+            .collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    assert_eq!(pids.len(), 1);
+}
+
+#[test]
+fn only_the_user_can_reach_the_state_folder_and_the_socket() {
+    let mut desk = Desk::new();
+    desk.serve();
+    let mode = |name: &str| {
+        std::fs::metadata(desk.state().join(name)).unwrap().permissions().mode() & 0o777
+    };
+    assert_eq!(mode("."), 0o700);
+    assert_eq!(mode("daemon.sock"), 0o600);
+}
+
+#[test]
+fn a_second_daemon_is_refused_and_told_why() {
+    let mut desk = Desk::new();
+    desk.serve();
+    let (code, stdout, stderr) = desk.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert_eq!((code, stdout.as_str()), (1, ""));
+    assert!(stderr.contains(&desk.pid().to_string()), "{stderr}");
+}
+
+#[test]
+fn a_daemon_that_is_told_to_end_leaves_nothing_behind() {
+    let mut desk = Desk::new();
+    desk.serve();
+    desk.terminate();
+    for name in ["daemon.sock", "daemon.pid", "daemon.json"] {
+        assert!(!desk.state().join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_client_goes_on_when_its_daemon_is_killed() {
+    let desk = Desk::new();
+    let mut client = desk.mcp(&[]);
+    client.initialize();
+    let first = desk.pid();
+    for number in 0..5 {
+        let pid = desk.pid();
+        client.call("notify", &notice(number));
+        signal(pid, Signal::KILL);
+        until("the daemon's end", || (!is_running(pid)).then_some(()));
+        let result = client.call("notify", &notice(number + 100));
+        assert_ne!(result["isError"], true, "{result}");
+    }
+    assert_ne!(desk.pid(), first);
+    let (code, rest) = client.close();
+    assert_eq!((code, rest), (Some(0), Vec::new()), "an answer came twice");
+}
+
+#[test]
+fn an_older_daemon_hands_over_to_a_newer_bridge() {
+    let mut desk = Desk::new();
+    desk.serve();
+    let pid = desk.pid();
+    let mut bridge = UnixStream::connect(desk.state().join("daemon.sock")).unwrap();
+    let hello = json!({ "version": "999.0.0", "key": "k" });
+    writeln!(bridge, "{hello}").unwrap();
+    let mut welcome = String::new();
+    BufReader::new(bridge).read_line(&mut welcome).unwrap();
+    let welcome: Value = serde_json::from_str(&welcome).unwrap();
+    assert_eq!(welcome["hands_over"], true);
+    until("the old daemon's end", || (!is_running(pid)).then_some(()));
+    // Whoever comes next starts a new one.
+    let mut client = desk.mcp(&[]);
+    client.initialize();
+    assert_ne!(desk.pid(), pid);
+}
+
+#[test]
+fn answers_that_are_open_come_before_the_end_of_stdin_ends_the_bridge() {
+    let desk = Desk::new();
+    let mut client = desk.mcp(&[]);
+    client.initialize();
+    for id in 100..120 {
+        let params = json!({ "name": "notify", "arguments": notice(id) });
+        client
+            .send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }));
+    }
+    let (code, lines) = client.close();
+    assert_eq!(code, Some(0));
+    assert_eq!(lines.len(), 20, "{lines:?}");
+}
+
+#[test]
+fn a_framed_client_gets_framed_answers_row_57() {
+    let desk = Desk::new();
+    let mut command = desk.command(&["mcp"]);
+    let body = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": { "protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": { "name": "f", "version": "1" } },
+    })
+    .to_string();
+    let mut child = command
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let framed = format!("Content-Length: {}\r\n\r\n{body}", body.len());
+    child.stdin.take().unwrap().write_all(framed.as_bytes()).unwrap();
+    let output = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    let (header, answer) = output.split_once("\r\n\r\n").unwrap();
+    assert_eq!(header, format!("Content-Length: {}", answer.len()));
+    assert_eq!(serde_json::from_str::<Value>(answer).unwrap()["id"], 1);
+}
+
+#[test]
+fn one_process_is_enough_where_no_second_is_allowed() {
+    let desk = Desk::new();
+    let mut client = desk.mcp(&["--in-process"]);
+    client.initialize();
+    let result = client.call("notify", &notice(1));
+    assert_eq!(result["content"][0]["text"], "Notification sent: notice 1");
+    assert!(!desk.state().join("daemon.sock").exists());
+    assert_eq!(client.close().0, Some(0));
+}

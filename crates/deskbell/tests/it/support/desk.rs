@@ -1,5 +1,9 @@
 //! The built program in an empty folder: its state, its configuration, its daemon.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on should say where"
+)]
 
 use std::{
     fs,
@@ -14,57 +18,57 @@ use tempfile::TempDir;
 use super::{McpClient, until};
 
 /// The program with a folder of its own. What it started ends with it.
-pub struct Desk {
+pub(crate) struct Desk {
     folder: TempDir,
     daemon: Option<Child>,
 }
 
 /// An answer over HTTP.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: http::HeaderMap,
-    pub body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: http::HeaderMap,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
 }
 
 impl Desk {
     /// A desk without any configuration.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap(), daemon: None }
     }
 
     /// A desk whose user has this configuration.
-    pub fn with_config(config: &str) -> Self {
+    pub(crate) fn with_config(config: &str) -> Self {
         let desk = Self::new();
         desk.configure(config);
         desk
     }
 
     /// Writes the user's configuration.
-    pub fn configure(&self, config: &str) {
+    pub(crate) fn configure(&self, config: &str) {
         fs::write(self.config_file(), config).unwrap();
     }
 
-    pub fn config_file(&self) -> PathBuf {
+    pub(crate) fn config_file(&self) -> PathBuf {
         self.folder.path().join("config.toml")
     }
 
-    pub fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         self.folder.path().to_owned()
     }
 
-    pub fn state(&self) -> PathBuf {
+    pub(crate) fn state(&self) -> PathBuf {
         self.folder.path().join("state")
     }
 
     /// The program with `arguments`, in the desk's folder and with nothing of the surrounding environment.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_deskbell"));
         command
             .args(arguments)
@@ -78,31 +82,38 @@ impl Desk {
     }
 
     /// Runs a command to its end: exit code, stdout, stderr.
-    pub fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         let output = self.command(arguments).stdin(Stdio::null()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code().unwrap_or(-1), text(output.stdout), text(output.stderr))
     }
 
     /// Starts the daemon in the foreground on a port of its own, and waits until it listens.
-    pub fn serve(&mut self) -> &mut Self {
+    pub(crate) fn serve(&mut self) -> &mut Self {
         self.serve_with(&[])
     }
 
     /// Starts the daemon with further arguments.
-    pub fn serve_with(&mut self, arguments: &[&str]) -> &mut Self {
+    pub(crate) fn serve_with(&mut self, arguments: &[&str]) -> &mut Self {
         self.start(arguments, &[])
     }
 
     /// Starts the daemon with further variables.
-    pub fn serve_with_env(&mut self, environment: &[(&str, &str)]) -> &mut Self {
+    pub(crate) fn serve_with_env(&mut self, environment: &[(&str, &str)]) -> &mut Self {
         self.start(&[], environment)
     }
 
     fn start(&mut self, arguments: &[&str], environment: &[(&str, &str)]) -> &mut Self {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
         all.extend(arguments);
-        let mut daemon = self.command(&all).envs(environment.iter().copied()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut daemon = self
+            .command(&all)
+            .envs(environment.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut lines = BufReader::new(daemon.stderr.take().unwrap()).lines();
         let mut said = Vec::new();
         loop {
@@ -119,13 +130,13 @@ impl Desk {
     }
 
     /// Ends the daemon as a user or a supervisor would, and waits for its end.
-    pub fn terminate(&mut self) {
+    pub(crate) fn terminate(&mut self) {
         signal(self.pid(), rustix::process::Signal::TERM);
         self.collect();
     }
 
     /// Kills the daemon without a word.
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         if let Some(pid) = self.try_pid() {
             signal(pid, rustix::process::Signal::KILL);
         }
@@ -136,12 +147,14 @@ impl Desk {
         if let Some(mut daemon) = self.daemon.take() {
             daemon.wait().unwrap();
         } else {
-            until("the daemon's end", || self.try_pid().is_none_or(|pid| !is_running(pid)).then_some(()));
+            until("the daemon's end", || {
+                self.try_pid().is_none_or(|pid| !is_running(pid)).then_some(())
+            });
         }
     }
 
     /// The daemon's process id.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         until("the daemon's process id", || self.try_pid())
     }
 
@@ -150,7 +163,7 @@ impl Desk {
     }
 
     /// Where the daemon serves HTTP, such as `http://127.0.0.1:40123`.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         let info: Value = until("daemon.json", || {
             serde_json::from_slice(&fs::read(self.state().join("daemon.json")).ok()?).ok()
         });
@@ -158,22 +171,33 @@ impl Desk {
     }
 
     /// The token of the state folder.
-    pub fn token(&self) -> String {
-        until("the token", || Some(fs::read_to_string(self.state().join("token")).ok()?.trim().to_owned()))
+    pub(crate) fn token(&self) -> String {
+        until("the token", || {
+            Some(fs::read_to_string(self.state().join("token")).ok()?.trim().to_owned())
+        })
     }
 
-    pub fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Answer {
         self.request("GET", path, &[], None)
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
         self.request("POST", path, &[("content-type", "application/json")], Some(&body.to_string()))
     }
 
     /// Sends a request with the desk's token; a header given here takes the place of ours.
-    pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Option<&str>) -> Answer {
-        let agent = ureq::Agent::new_with_config(ureq::Agent::config_builder().http_status_as_error(false).build());
-        let mut request = http::Request::builder().method(method).uri(format!("{}{path}", self.url()));
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&str>,
+    ) -> Answer {
+        let agent = ureq::Agent::new_with_config(
+            ureq::Agent::config_builder().http_status_as_error(false).build(),
+        );
+        let mut request =
+            http::Request::builder().method(method).uri(format!("{}{path}", self.url()));
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
             request = request.header("authorization", format!("Bearer {}", self.token()));
         }
@@ -189,7 +213,7 @@ impl Desk {
     }
 
     /// Launches `deskbell mcp` as an MCP client does.
-    pub fn mcp(&self, arguments: &[&str]) -> McpClient {
+    pub(crate) fn mcp(&self, arguments: &[&str]) -> McpClient {
         let mut all = vec!["mcp"];
         all.extend(arguments);
         McpClient::launch(self.command(&all))
@@ -209,12 +233,12 @@ impl Drop for Desk {
 }
 
 /// Sends a signal; a process that is gone already is fine.
-pub fn signal(pid: u32, signal: rustix::process::Signal) {
+pub(crate) fn signal(pid: u32, signal: rustix::process::Signal) {
     let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).unwrap();
-    drop(rustix::process::kill_process(pid, signal));
+    let _gone = rustix::process::kill_process(pid, signal);
 }
 
 /// Whether a process with this id runs (a zombie does not).
-pub fn is_running(pid: u32) -> bool {
+pub(crate) fn is_running(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
 }

@@ -18,34 +18,34 @@ use super::until;
 
 /// A request as the far end got it.
 #[derive(Debug, Clone)]
-pub struct Request {
-    pub method: Method,
-    pub path: String,
-    pub headers: HeaderMap,
-    pub body: String,
+pub(crate) struct Request {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
 }
 
 impl Request {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
 }
 
 /// How the far end answers.
 #[derive(Debug, Clone)]
-pub struct Reply {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: String,
-    pub delay: Duration,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
+    pub(crate) delay: Duration,
 }
 
 impl Reply {
-    pub fn status(status: u16) -> Self {
+    pub(crate) fn status(status: u16) -> Self {
         Self { status, headers: Vec::new(), body: "{}".to_owned(), delay: Duration::ZERO }
     }
 
-    pub fn after(delay: Duration) -> Self {
+    pub(crate) fn after(delay: Duration) -> Self {
         Self { delay, ..Self::status(200) }
     }
 }
@@ -53,7 +53,7 @@ impl Reply {
 type Script = dyn Fn(usize, &Request) -> Reply + Send + Sync;
 
 /// The server. It ends with its value.
-pub struct FarEnd {
+pub(crate) struct FarEnd {
     url: String,
     requests: Arc<Mutex<Vec<Request>>>,
     _runtime: Runtime,
@@ -67,13 +67,19 @@ struct Shared {
 
 impl FarEnd {
     /// A far end that takes everything.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::answering(|_, _| Reply::status(200))
     }
 
     /// A far end that answers as `script` says for the number of the request, counted from 0, and the request.
-    pub fn answering(script: impl Fn(usize, &Request) -> Reply + Send + Sync + 'static) -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    pub(crate) fn answering(
+        script: impl Fn(usize, &Request) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
         let requests = Arc::<Mutex<Vec<Request>>>::default();
         let shared = Shared { requests: Arc::clone(&requests), script: Arc::new(script) };
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -83,18 +89,18 @@ impl FarEnd {
         Self { url, requests, _runtime: runtime }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         self.url.clone()
     }
 
     /// What it got so far.
-    pub fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap().clone()
     }
 
     /// Waits until it got at least `count` requests.
     #[track_caller]
-    pub fn wait_for(&self, count: usize) -> Vec<Request> {
+    pub(crate) fn wait_for(&self, count: usize) -> Vec<Request> {
         until(&format!("{count} requests at the far end"), || {
             let requests = self.requests();
             (requests.len() >= count).then_some(requests)
@@ -109,7 +115,12 @@ async fn receive(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
-    let request = Request { method, path: uri.to_string(), headers, body: String::from_utf8_lossy(&body).into_owned() };
+    let request = Request {
+        method,
+        path: uri.to_string(),
+        headers,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    };
     let number = {
         let mut requests = shared.requests.lock().unwrap();
         requests.push(request.clone());

@@ -1,5 +1,9 @@
 //! A plain MCP client on stdin and stdout, for tests that look at single lines.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on should say where"
+)]
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -14,7 +18,7 @@ use std::{
 use serde_json::{Value, json};
 
 /// `deskbell mcp` with its pipes.
-pub struct McpClient {
+pub(crate) struct McpClient {
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
@@ -24,8 +28,12 @@ pub struct McpClient {
 
 impl McpClient {
     pub(super) fn launch(mut command: Command) -> Self {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let (sender, lines) = channel();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
@@ -48,27 +56,29 @@ impl McpClient {
     }
 
     /// Sends raw bytes.
-    pub fn send_raw(&mut self, bytes: &[u8]) {
+    pub(crate) fn send_raw(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().unwrap();
         input.write_all(bytes).unwrap();
         input.flush().unwrap();
     }
 
     /// Sends one message on a line.
-    pub fn send(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         self.send_raw(format!("{message}\n").as_bytes());
     }
 
     /// The next line, which must be JSON.
     #[track_caller]
-    pub fn receive(&mut self) -> Value {
-        let line = self.lines.recv_timeout(Duration::from_secs(60)).expect("no line within a minute");
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in stdout line {line:?}"))
+    pub(crate) fn receive(&mut self) -> Value {
+        let line =
+            self.lines.recv_timeout(Duration::from_secs(60)).expect("no line within a minute");
+        serde_json::from_str(&line)
+            .unwrap_or_else(|error| panic!("{error} in stdout line {line:?}"))
     }
 
     /// The answer to the request with `id`; what comes before it is dropped.
     #[track_caller]
-    pub fn answer(&mut self, id: &Value) -> Value {
+    pub(crate) fn answer(&mut self, id: &Value) -> Value {
         loop {
             let message = self.receive();
             if message.get("method").is_none() && message["id"] == *id {
@@ -79,7 +89,7 @@ impl McpClient {
 
     /// Sends a request and gives its answer.
     #[track_caller]
-    pub fn request(&mut self, method: &str, params: &Value) -> Value {
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> Value {
         let id = json!(self.next_id);
         self.next_id += 1;
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
@@ -88,7 +98,7 @@ impl McpClient {
 
     /// Opens a session of revision 2025-11-25.
     #[track_caller]
-    pub fn initialize(&mut self) -> Value {
+    pub(crate) fn initialize(&mut self) -> Value {
         let params = json!({
             "protocolVersion": "2025-11-25",
             "capabilities": {},
@@ -101,29 +111,29 @@ impl McpClient {
 
     /// Calls a tool and gives its result.
     #[track_caller]
-    pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let answer = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }));
         assert!(answer["result"].is_object(), "{answer}");
         answer["result"].clone()
     }
 
     /// What it said on stderr so far.
-    pub fn stderr(&self) -> String {
+    pub(crate) fn stderr(&self) -> String {
         self.stderr.lock().unwrap().clone()
     }
 
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Closes stdin and waits for the end: the exit code and the lines that were not taken.
-    pub fn close(mut self) -> (Option<i32>, Vec<String>) {
+    pub(crate) fn close(mut self) -> (Option<i32>, Vec<String>) {
         drop(self.input.take());
         let code = self.child.wait().unwrap().code();
         (code, self.lines.iter().collect())
     }
 
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
