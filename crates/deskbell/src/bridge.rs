@@ -195,11 +195,14 @@ impl Bridge {
         }
         // What this bridge cannot read is not its business: it is the daemon's message to the client.
         match peek::read(text).map(|message| message.sort) {
-            Ok(Sort::Response { id }) => match self.requests.answered(&id, text) {
-                Passed::On => self.client.send(text),
-                Passed::Instead(batch) => self.client.send(&batch),
-                Passed::Held => {}
-            },
+            Ok(Sort::Response { id }) => {
+                match self.requests.answered(&id, text) {
+                    Passed::On => self.client.send(text),
+                    Passed::Instead(batch) => self.client.send(&batch),
+                    Passed::Held => {}
+                }
+                self.requests.passed();
+            }
             _ => self.client.send(text),
         }
     }

@@ -39,6 +39,8 @@ struct State {
     handshake: Vec<Kept>,
     /// Ids of replayed requests whose answers the client has had already.
     replayed: VecDeque<String>,
+    /// Whether an answer is on its way to the client.
+    passing: bool,
 }
 
 /// A request without an answer.
@@ -73,9 +75,9 @@ impl Requests {
         drop(self.answered.wait_while(self.state(), full).unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Waits until every request is answered, at most `limit`.
+    /// Waits until every answer is with the client, at most `limit`.
     pub(super) fn wait_until_answered(&self, limit: Duration) {
-        let open = |state: &mut State| !state.open.is_empty();
+        let open = |state: &mut State| state.passing || !state.open.is_empty();
         drop(
             self.answered
                 .wait_timeout_while(self.state(), limit, open)
@@ -127,24 +129,28 @@ impl Requests {
         (!batch.answers.is_empty()).then(|| batch.joined())
     }
 
-    /// Notes the answer to the request with `id` and says what becomes of it.
+    /// Notes the answer to the request with `id` and says what becomes of it; [`Self::passed`] follows.
     pub(super) fn answered(&self, id: &str, answer: &[u8]) -> Passed {
         let mut state = self.state();
+        state.passing = true;
         if state.close(id) {
             let batch = state
                 .batches
                 .iter()
                 .position(|batch| batch.waiting_for.iter().any(|waiting| waiting == id));
-            let passed = batch.map_or(Passed::On, |index| state.answer_in_batch(index, id, answer));
-            drop(state);
-            self.answered.notify_all();
-            return passed;
+            return batch.map_or(Passed::On, |index| state.answer_in_batch(index, id, answer));
         }
         if let Some(index) = state.replayed.iter().position(|replayed| replayed == id) {
             state.replayed.remove(index);
             return Passed::Held;
         }
         Passed::On
+    }
+
+    /// Notes that the client has what it was to get.
+    pub(super) fn passed(&self) {
+        self.state().passing = false;
+        self.answered.notify_all();
     }
 
     /// What a new daemon is told first: the handshake under number 0, then the open requests under theirs.
