@@ -100,7 +100,6 @@ pub(super) struct Queued<'a> {
 
 /// No failures: an object without fields.
 #[derive(Serialize, JsonSchema)]
-#[schemars(inline)]
 struct Errors {}
 
 impl<'a> Queued<'a> {

@@ -1,0 +1,137 @@
+//! The configured channels: how they do, and whether they really work.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Json,
+    extract::{Path, RawQuery, State},
+    response::{IntoResponse as _, Response},
+};
+use deskbell_core::{
+    ChannelName, Context, Level, Source,
+    delivery::DeliveryState,
+    event::{Content, Kind},
+};
+use http::StatusCode;
+
+use super::{
+    deliveries,
+    problem::Problem,
+    query::Parameters,
+    wire::{ChannelBody, ChannelList, DeliveryBody, LastErrorBody, TestBody},
+};
+use crate::{
+    app::App,
+    channel_set::ReadyChannel,
+    dispatch::{ChannelHealth, Flow},
+    intake::Report,
+    journal::{Delivery, DeliveryQuery},
+};
+
+/// How long a test waits for the far end when the request does not say.
+const TEST_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Lists the configured channels.
+pub(super) async fn list(State(app): State<Arc<App>>) -> Response {
+    let set = Arc::clone(&app.channels.borrow());
+    let health = app.health.borrow().clone();
+    let channels =
+        set.iter().map(|(name, ready)| body(name, ready, health.channels.get(name))).collect();
+    Json(ChannelList { channels, problems: set.problems.clone() }).into_response()
+}
+
+fn body(name: &ChannelName, ready: &ReadyChannel, health: Option<&ChannelHealth>) -> ChannelBody {
+    let last_error = health.and_then(|health| health.last_error.clone());
+    ChannelBody {
+        name: name.to_string(),
+        kind: ready.kind.about.name.to_owned(),
+        flow: health.map_or(Flow::Open, |health| health.flow).as_str().to_owned(),
+        per_minute: ready.per_minute,
+        in_flight: health.map_or(0, |health| health.in_flight),
+        waiting_until: health.and_then(|health| health.waiting_until),
+        last_error: last_error.map(|last| LastErrorBody { at: last.at, error: last.error }),
+        last_sent_at: health.and_then(|health| health.last_sent_at),
+        sent: health.map_or(0, |health| health.sent),
+        failed: health.map_or(0, |health| health.failed),
+        given_up: health.map_or(0, |health| health.given_up),
+    }
+}
+
+/// Sends a real message through a channel and gives the far end's answer.
+pub(super) async fn test(
+    State(app): State<Arc<App>>,
+    Path(name): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Problem> {
+    let mut parameters = Parameters::of(query.as_deref());
+    let patience = deliveries::patience(&mut parameters)?.unwrap_or(TEST_PATIENCE);
+    parameters.end("wait")?;
+    let name: ChannelName = name.parse()?;
+    must_work(&app, &name)?;
+    let accepted = app.intake.accept(test_report(&name)).await?;
+    let query =
+        DeliveryQuery { event: Some(accepted.event.id), limit: 1, ..DeliveryQuery::default() };
+    let found = deliveries::settled(&app, query, patience, is_answered).await?.into_iter().next();
+    let delivery = found.ok_or_else(|| {
+        Problem::new(StatusCode::CONFLICT, "gone", format!("channel `{name}` is gone"))
+    })?;
+    let delivery = deliveries::body(&app, delivery);
+    let body = TestBody {
+        outcome: outcome(&delivery).to_owned(),
+        error: delivery.latest_error().map(str::to_owned),
+        delivery,
+    };
+    Ok(Json(body).into_response())
+}
+
+fn must_work(app: &App, name: &ChannelName) -> Result<(), Problem> {
+    let set = app.channels.borrow();
+    if set.get(name).is_some() {
+        return Ok(());
+    }
+    let mention = format!("`{name}`");
+    let problem = set.problems.iter().find(|problem| problem.contains(&mention));
+    Err(match problem {
+        Some(problem) => Problem::new(StatusCode::CONFLICT, "channel-left-out", problem.clone()),
+        None => {
+            let known: Vec<_> = set.iter().map(|(name, _)| name.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Problem::not_found(format!("there is no channel `{name}`; configured are: {known}"))
+        }
+    })
+}
+
+fn test_report(name: &ChannelName) -> Report {
+    Report {
+        key: None,
+        level: Level::Info,
+        context: Context::default(),
+        source: Source { client: Some("deskbell channel test".to_owned()), ..Source::default() },
+        content: Content {
+            title: Some("Deskbell test".to_owned()),
+            text: format!("This is a test of the channel {name}. If you can read it, it works."),
+            ..Content::default()
+        },
+        text_field: "text",
+        kind: Kind::Push,
+        to: vec![name.clone()],
+    }
+}
+
+/// Whether the far end answered, or the attempt failed.
+fn is_answered(delivery: &Delivery) -> bool {
+    match delivery.state {
+        DeliveryState::Pending => delivery.attempt_count > 0,
+        DeliveryState::InFlight => false,
+        DeliveryState::Sent | DeliveryState::GivenUp | DeliveryState::Superseded => true,
+    }
+}
+
+fn outcome(delivery: &DeliveryBody) -> &'static str {
+    match delivery.state {
+        DeliveryState::Sent => "sent",
+        DeliveryState::GivenUp | DeliveryState::Superseded => "failed",
+        DeliveryState::Pending if delivery.attempt_count > 0 => "failed",
+        DeliveryState::Pending | DeliveryState::InFlight => "open",
+    }
+}

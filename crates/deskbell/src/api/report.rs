@@ -1,0 +1,427 @@
+//! The body of a report: read once into what intake takes, and explained field by field when it is wrong.
+
+use deskbell_core::{
+    Context, Invalid, Level, Source,
+    event::{Content, Kind},
+    run::{Phase, Progress, RunStep},
+};
+use http::StatusCode;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    problem::Problem,
+    wire::{LevelName, SourceBody},
+};
+use crate::{intake::Report, journal::IdempotencyKey};
+
+/// Longest idempotency key, in bytes.
+pub(crate) const KEY_LIMIT: usize = 200;
+
+/// What is reported: a notice, a push or a step of a run.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Report")]
+pub(crate) struct ReportBody<'a> {
+    /// `notice` (shown, pushed when the routes say so), `push` (meant for the channels) or `run`. Without it, `run`
+    /// where `run` is given, else `notice`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What to tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Another name for `text`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Headline, one line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// How serious it is; `info` without it, and for a step of a run what the step says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<LevelName>")]
+    pub level: Option<String>,
+    /// Its category.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// `text` or `markdown`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// Structured data beside the text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// Channels to push to, whatever the routes say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub to: Vec<String>,
+    /// The step, for kind `run`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<StepReport>,
+    /// Who reports.
+    #[serde(default, skip_serializing_if = "Option::is_none", borrow)]
+    pub source: Option<SourceBody<'a>>,
+    /// The caller's own name for the report, under which it is accepted once; the header `Idempotency-Key` does the
+    /// same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// A step of a run.
+#[derive(Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StepReport {
+    /// The run's id, the same in each of its steps.
+    pub id: String,
+    /// `start`, `update`, `end` or `error`.
+    pub phase: String,
+    /// What the run is doing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// How far it is, from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<f64>,
+    /// When it happened, ISO 8601; now without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<String>,
+}
+
+/// What a request says of its reporter beside the body.
+#[derive(Debug, Clone)]
+pub(crate) struct Reporter<'a> {
+    /// Whose keys these are.
+    pub(crate) identity: &'a str,
+    /// The key in the header.
+    pub(crate) key: Option<&'a str>,
+    /// The client, where the body names none.
+    pub(crate) client: Option<&'a str>,
+    /// The time now.
+    pub(crate) now: Timestamp,
+}
+
+/// Reads a report.
+///
+/// # Errors
+/// Names the first field that is wrong, its value and what was expected.
+pub(crate) fn read(body: &[u8], reporter: &Reporter<'_>) -> Result<Report, Problem> {
+    // serde would take a list for an object, its items as the fields in order.
+    let is_list = body.trim_ascii_start().first() == Some(&b'[');
+    match serde_json::from_slice::<ReportBody<'_>>(body) {
+        Ok(body) if !is_list => Ok(report(body, reporter)?),
+        Ok(_) => Err(Invalid::value("body", "a list", "a JSON object").into()),
+        Err(error) => Err(explain(body, &error)),
+    }
+}
+
+fn report(body: ReportBody<'_>, reporter: &Reporter<'_>) -> Result<Report, Invalid> {
+    let (text, text_field) = match (body.text, body.message) {
+        (Some(_), Some(_)) => {
+            return Err(Invalid::value("message", "given beside `text`", "only one of both"));
+        }
+        (Some(text), None) => (text, "text"),
+        (None, Some(text)) => (text, "message"),
+        (None, None) => return Err(Invalid::value("text", "missing", "what to tell")),
+    };
+    let kind = match (body.kind.as_deref(), body.run) {
+        (None | Some("run"), Some(step)) => Kind::Run(run_step(step, reporter.now)?),
+        (Some("run"), None) => return Err(Invalid::value("run", "missing", "the step of a run")),
+        (None | Some("notice"), None) => Kind::Notice,
+        (Some("push"), None) => Kind::Push,
+        (Some("notice" | "push"), Some(_)) => {
+            return Err(Invalid::value("run", "given", "no step, or the kind `run`"));
+        }
+        (Some(other), _) => {
+            return Err(Invalid::text("kind", other, "one of notice, push, run"));
+        }
+    };
+    let level = match (&body.level, &kind) {
+        (Some(level), _) => level.parse()?,
+        (None, Kind::Run(step)) => step.phase.level(),
+        (None, _) => Level::default(),
+    };
+    let source = body.source.map(Source::from).unwrap_or_default();
+    Ok(Report {
+        key: key(body.key, reporter)?,
+        level,
+        context: body.context.as_deref().map_or(Ok(Context::default()), str::parse)?,
+        source: Source {
+            client: source.client.or_else(|| reporter.client.map(str::to_owned)),
+            ..source
+        },
+        content: Content {
+            title: body.title,
+            text,
+            format: body.format.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+            data: body.data,
+        },
+        text_field,
+        kind,
+        to: body.to.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
+    })
+}
+
+fn run_step(step: StepReport, now: Timestamp) -> Result<RunStep, Invalid> {
+    let field =
+        |name: &'static str| move |refusal: Invalid| Invalid { field: name.to_owned(), ..refusal };
+    Ok(RunStep {
+        run: step.id.parse().map_err(field("run.id"))?,
+        phase: step.phase.parse::<Phase>().map_err(field("run.phase"))?,
+        step: step.step,
+        progress: step
+            .progress
+            .map(|fraction| Progress::new("run.progress", fraction))
+            .transpose()?,
+        reported_at: step.timestamp.as_deref().map_or(Ok(now), timestamp)?,
+    })
+}
+
+fn timestamp(text: &str) -> Result<Timestamp, Invalid> {
+    text.parse()
+        .map_err(|_| Invalid::text("run.timestamp", text, "a time such as 2026-01-17T12:00:00Z"))
+}
+
+fn key(
+    in_body: Option<String>,
+    reporter: &Reporter<'_>,
+) -> Result<Option<IdempotencyKey>, Invalid> {
+    let (key, field) = match (in_body, reporter.key) {
+        (Some(key), _) => (key, "key"),
+        (None, Some(key)) => (key.to_owned(), "Idempotency-Key"),
+        (None, None) => return Ok(None),
+    };
+    if key.trim().is_empty() {
+        return Err(Invalid::text(field, &key, "a key that is not blank"));
+    }
+    if key.len() > KEY_LIMIT {
+        return Err(Invalid::too_long(field, key.len(), KEY_LIMIT, "bytes"));
+    }
+    Ok(Some(IdempotencyKey { scope: format!("api:{}", reporter.identity), key }))
+}
+
+/// What a field of a report must look like.
+struct Field {
+    name: &'static str,
+    fits: fn(&Value) -> bool,
+    expected: &'static str,
+}
+
+const fn field(name: &'static str, fits: fn(&Value) -> bool, expected: &'static str) -> Field {
+    Field { name, fits, expected }
+}
+
+const FIELDS: &[Field] = &[
+    field("kind", Value::is_string, "one of notice, push, run"),
+    field("text", Value::is_string, "a text"),
+    field("message", Value::is_string, "a text"),
+    field("title", Value::is_string, "a text"),
+    field("level", Value::is_string, "the name of a level"),
+    field("context", Value::is_string, "a category"),
+    field("format", Value::is_string, "text or markdown"),
+    field("data", |_| true, "anything"),
+    field("to", is_list_of_texts, "a list of channel names"),
+    field("run", Value::is_object, "an object with id and phase"),
+    field("source", Value::is_object, "an object with client, session, project and host"),
+    field("key", Value::is_string, "a text"),
+];
+
+const RUN_FIELDS: &[Field] = &[
+    field("run.id", Value::is_string, "a text"),
+    field("run.phase", Value::is_string, "one of start, update, end, error"),
+    field("run.step", Value::is_string, "a text"),
+    field("run.progress", Value::is_number, "a number from 0 to 1"),
+    field("run.timestamp", Value::is_string, "a time such as 2026-01-17T12:00:00Z"),
+];
+
+const SOURCE_FIELDS: &[Field] = &[
+    field("source.client", Value::is_string, "a text"),
+    field("source.session", Value::is_string, "a text"),
+    field("source.project", Value::is_string, "a text"),
+    field("source.host", Value::is_string, "a text"),
+];
+
+fn is_list_of_texts(value: &Value) -> bool {
+    value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
+}
+
+/// Says what is wrong with a body that could not be read. It is read a second time, but only when it is wrong.
+fn explain(body: &[u8], error: &serde_json::Error) -> Problem {
+    let Ok(value) = serde_json::from_slice::<Value>(body) else {
+        return Problem::new(
+            StatusCode::BAD_REQUEST,
+            "not-json",
+            format!("the body is not JSON: {error}"),
+        );
+    };
+    let Some(fields) = value.as_object() else {
+        return Invalid::value("body", kind_of(&value), "a JSON object").into();
+    };
+    let wrong = wrong_field(fields, FIELDS, "")
+        .or_else(|| wrong_field(fields.get("run")?.as_object()?, RUN_FIELDS, "run."))
+        .or_else(|| missing_field(fields.get("run")?.as_object()?))
+        .or_else(|| wrong_field(fields.get("source")?.as_object()?, SOURCE_FIELDS, "source."));
+    wrong.map_or_else(
+        // A field given twice is the one thing that a `Value` does not show.
+        || Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", error.to_string()),
+        Problem::from,
+    )
+}
+
+fn wrong_field(
+    given: &serde_json::Map<String, Value>,
+    known: &[Field],
+    prefix: &str,
+) -> Option<Invalid> {
+    given.iter().find_map(|(name, value)| {
+        let name = format!("{prefix}{name}");
+        let Some(field) = known.iter().find(|field| field.name == name) else {
+            return Some(unknown_field(&name, known));
+        };
+        let fits = value.is_null() || (field.fits)(value);
+        (!fits).then(|| Invalid::value(field.name, kind_of(value), field.expected))
+    })
+}
+
+fn unknown_field(name: &str, known: &[Field]) -> Invalid {
+    let near = known
+        .iter()
+        .map(|field| (strsim::damerau_levenshtein(field.name, name), field.name))
+        .min()
+        .filter(|(distance, _)| *distance <= 2);
+    let expected = match near {
+        Some((_, near)) => format!("`{near}`?"),
+        None => {
+            let names: Vec<_> = known.iter().map(|field| field.name).collect();
+            format!("only the fields {}", names.join(", "))
+        }
+    };
+    let name = deskbell_core::text::cut(
+        &deskbell_core::text::one_line(name),
+        80,
+        deskbell_core::text::Unit::Characters,
+    );
+    Invalid::value(&name, "an unknown field", expected)
+}
+
+fn missing_field(step: &serde_json::Map<String, Value>) -> Option<Invalid> {
+    let is_missing = |name: &&str| step.get(*name).is_none_or(Value::is_null);
+    let name = ["id", "phase"].into_iter().find(is_missing)?;
+    let expected = if name == "id" { "the run's id" } else { "one of start, update, end, error" };
+    Some(Invalid::value(&format!("run.{name}"), "missing", expected))
+}
+
+/// A value of the wrong type, in words. The value itself may be huge or secret.
+fn kind_of(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(value) => value.to_string(),
+        Value::String(_) => "a text".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn reporter() -> Reporter<'static> {
+        Reporter { identity: "local", key: None, client: Some("curl"), now: Timestamp::UNIX_EPOCH }
+    }
+
+    fn accepted(body: &Value) -> Report {
+        read(body.to_string().as_bytes(), &reporter()).unwrap()
+    }
+
+    #[track_caller]
+    fn refused(body: &Value, status: u16, field: Option<&str>, detail: &str) {
+        let problem = read(body.to_string().as_bytes(), &reporter()).unwrap_err();
+        let problem = problem.body();
+        assert_eq!((problem.status, problem.field.as_deref()), (status, field), "{problem:?}");
+        assert_eq!(problem.detail, detail);
+    }
+
+    #[test]
+    fn a_text_alone_is_a_notice() {
+        let report = accepted(&json!({ "text": "hello" }));
+        assert_eq!(report.kind, Kind::Notice);
+        assert_eq!((report.level, report.context.as_str()), (Level::Info, "llm"));
+        assert_eq!(report.source.client.as_deref(), Some("curl"));
+        assert_eq!(accepted(&json!({ "message": "hello" })).text_field, "message");
+    }
+
+    #[test]
+    fn a_step_brings_its_level_and_time() {
+        let report = accepted(&json!({
+            "text": "failed",
+            "run": { "id": "r", "phase": "error", "progress": 0.5, "timestamp": "1970-01-01T00:00:01Z" },
+        }));
+        assert_eq!(report.level, Level::Error);
+        let Kind::Run(step) = report.kind else { panic!("not a step") };
+        assert_eq!(step.reported_at.as_second(), 1);
+        assert_eq!(step.progress.map(Progress::fraction), Some(0.5));
+    }
+
+    #[test]
+    fn refusals_name_field_value_and_expectation() {
+        refused(&json!({}), 422, Some("text"), "`text` is missing; expected what to tell");
+        refused(&json!({ "text": 5 }), 422, Some("text"), "`text` is 5; expected a text");
+        refused(
+            &json!({ "text": "a", "levle": "info" }),
+            422,
+            Some("levle"),
+            "`levle` is an unknown field; expected `level`?",
+        );
+        refused(
+            &json!({ "text": "a", "level": "loud" }),
+            422,
+            Some("level"),
+            "`level` is \"loud\"; expected one of debug, info, notice, warning, error, critical, alert, emergency",
+        );
+        refused(
+            &json!({ "text": "a", "run": { "id": "r" } }),
+            422,
+            Some("run.phase"),
+            "`run.phase` is missing; expected one of start, update, end, error",
+        );
+        refused(
+            &json!({ "text": "a", "run": { "id": "r", "phase": "start", "progress": 7 } }),
+            422,
+            Some("run.progress"),
+            "`run.progress` is 7; expected a number from 0 to 1",
+        );
+        refused(
+            &json!({ "text": "a", "run": { "id": "r", "phase": "start", "timestamp": "now" } }),
+            422,
+            Some("run.timestamp"),
+            "`run.timestamp` is \"now\"; expected a time such as 2026-01-17T12:00:00Z",
+        );
+        refused(
+            &json!({ "text": "a", "to": "phone" }),
+            422,
+            Some("to"),
+            "`to` is a text; expected a list of channel names",
+        );
+        refused(&json!(["a"]), 422, Some("body"), "`body` is a list; expected a JSON object");
+    }
+
+    #[test]
+    fn what_is_not_json_is_refused() {
+        assert_eq!(read(b"{\"text\": ", &reporter()).unwrap_err().body().status, 400);
+        assert_eq!(read(b"\xff", &reporter()).unwrap_err().body().status, 400);
+    }
+
+    #[test]
+    fn the_body_s_key_goes_before_the_header_s() {
+        let reporter = Reporter { key: Some("header"), ..reporter() };
+        let read =
+            |body: &str| read(body.as_bytes(), &reporter).map(|report| report.key.unwrap().key);
+        assert_eq!(read(r#"{"text":"a"}"#).unwrap(), "header");
+        assert_eq!(read(r#"{"text":"a","key":"body"}"#).unwrap(), "body");
+        assert_eq!(
+            read(r#"{"text":"a","key":" "}"#).unwrap_err().body().field.as_deref(),
+            Some("key")
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! Where an event went, and why: each route, each delivery, each attempt.
+
+use std::sync::Arc;
+
+use axum::{
+    Json,
+    extract::{Path, State},
+    response::{IntoResponse as _, Response},
+};
+use deskbell_core::{
+    Event, Level,
+    event::Kind,
+    level::LevelRange,
+    route::{self, Route, Verdict},
+};
+
+use super::{
+    deliveries, events,
+    problem::Problem,
+    query::LIMIT_MAX,
+    wire::{EventBody, RouteBody, WhyBody},
+};
+use crate::{app::App, config::Config, journal::DeliveryQuery};
+
+/// Explains an event.
+pub(super) async fn why(
+    State(app): State<Arc<App>>,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let entry = events::find(&app, &id).await?;
+    let query =
+        DeliveryQuery { event: Some(entry.event.id), limit: LIMIT_MAX, ..DeliveryQuery::default() };
+    let found = app.journal.deliveries(query).await?;
+    let deliveries = found.into_iter().map(|delivery| deliveries::body(&app, delivery)).collect();
+    let config = Arc::clone(&app.config.borrow());
+    let body = WhyBody {
+        chosen_by: chosen_by(&entry.event, &config),
+        routes: verdicts(&entry.event, &config.routes),
+        deliveries,
+        event: EventBody::of(entry.cursor, &entry.event),
+    };
+    Ok(Json(body).into_response())
+}
+
+fn chosen_by(event: &Event, config: &Config) -> String {
+    let title = event.content.title.as_deref().map(str::trim);
+    if title.is_some_and(|title| config.skip_titles.iter().any(|skip| skip.trim() == title)) {
+        return "its title is one of those that are never pushed".to_owned();
+    }
+    if !event.to.is_empty() {
+        return "the reporter named the channels, which goes before every route".to_owned();
+    }
+    if !config.routes.is_empty() {
+        return "the routes, the first that takes it".to_owned();
+    }
+    if config.channels.is_empty() {
+        return "no channel is configured: it is in the journal and on the live stream".to_owned();
+    }
+    if !matches!(event.kind, Kind::Notice) || event.level >= Level::Error {
+        return "there are no routes: pushes, runs and notices of level error and above go to every channel"
+            .to_owned();
+    }
+    "there are no routes: a notice below level error goes to no channel".to_owned()
+}
+
+fn verdicts(event: &Event, routes: &[Route]) -> Vec<RouteBody> {
+    let verdicts = route::judge_all(event, routes);
+    let numbered = routes.iter().zip(verdicts).enumerate();
+    numbered
+        .map(|(index, (route, verdict))| RouteBody {
+            number: index + 1,
+            takes: takes(route),
+            channels: route.channels.iter().map(ToString::to_string).collect(),
+            matches: verdict == Verdict::Matches,
+            verdict: verdict.to_string(),
+        })
+        .collect()
+}
+
+/// What `route` takes, in the words of the configuration.
+fn takes(route: &Route) -> String {
+    let mut parts = Vec::new();
+    if route.levels != LevelRange::ALL {
+        parts.push(format!("level {}", route.levels));
+    }
+    let mut list = |name: &str, items: Vec<&str>| {
+        if !items.is_empty() {
+            parts.push(format!("{name} {}", items.join(" or ")));
+        }
+    };
+    list("context", route.contexts.iter().map(deskbell_core::Context::as_str).collect());
+    list("kind", route.kinds.iter().map(String::as_str).collect());
+    list("client", route.clients.iter().map(String::as_str).collect());
+    if parts.is_empty() { "everything".to_owned() } else { parts.join(", ") }
+}
