@@ -92,6 +92,7 @@ fn only_the_command_line_prints() {
             "crates/deskbell/src/terminal",
             "crates/deskbell/src/telemetry",
             "crates/deskbell/src/bridge",
+            "crates/deskbell/src/journal/suite",
         ]
         .iter()
         .any(|owner| belongs(path, owner))
