@@ -1,5 +1,7 @@
 //! What a channel is: one method, and a declaration that configuration, documentation, tests and dispatch read.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use deskbell_core::{
     DeliveryId, Message,
@@ -10,11 +12,26 @@ use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
 
+use crate::{http::Http, options, preview::Preview, render::Dialect, secret};
+
 /// A configured destination.
 #[async_trait]
 pub trait Channel: Send + Sync {
-    /// Delivers `message` once.
+    /// Delivers `message` once. The message is within the limits that the channel's kind declares.
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError>;
+
+    /// Says what is wrong between options that are each right for themselves.
+    ///
+    /// # Errors
+    /// Names the options, never their values.
+    fn check(&self) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    /// What must not be seen of the options. Channels that [`ChannelKind::build`] made know it.
+    fn secrets(&self) -> &[String] {
+        &[]
+    }
 }
 
 /// What an attempt knows beside its message.
@@ -24,14 +41,49 @@ pub struct SendContext {
     pub delivery: DeliveryId,
     /// The number of this attempt, counted from 1.
     pub attempt: u32,
+    /// Which part of a message that was too long for one, counted from 1.
+    pub part: usize,
     /// The receipt of an earlier step of the same run, where the message is to take that one's place.
     pub edit: Option<Receipt>,
     /// The time now, for signatures.
     pub now: Timestamp,
+    /// How long the whole attempt may take.
+    pub timeout: Duration,
+    /// The way to far ends that speak HTTP.
+    pub http: Http,
+    /// Where requests are written down instead of sent, if they are.
+    pub preview: Option<Preview>,
+}
+
+impl SendContext {
+    /// How long an attempt may take unless the configuration says otherwise.
+    pub const TIMEOUT: Duration = Duration::from_secs(15);
+
+    /// The first attempt of `delivery`.
+    pub const fn new(delivery: DeliveryId, now: Timestamp, http: Http) -> Self {
+        Self {
+            delivery,
+            attempt: 1,
+            part: 1,
+            edit: None,
+            now,
+            timeout: Self::TIMEOUT,
+            http,
+            preview: None,
+        }
+    }
+
+    /// The id of what is sent: the delivery's, with the number of the part from the second part on.
+    pub fn id(&self) -> String {
+        match self.part {
+            0 | 1 => self.delivery.to_string(),
+            part => format!("{}.{part}", self.delivery),
+        }
+    }
 }
 
 /// Why a message was not delivered.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct SendError {
     /// What the failure means for another try.
@@ -44,6 +96,11 @@ impl SendError {
     /// A failure that may pass.
     pub fn temporary(message: impl Into<String>) -> Self {
         Self { failure: Failure::Temporary { retry_after: None }, message: message.into() }
+    }
+
+    /// A failure that may pass, but not before `wait` is over.
+    pub fn retry_after(wait: Duration, message: impl Into<String>) -> Self {
+        Self { failure: Failure::Temporary { retry_after: Some(wait) }, message: message.into() }
     }
 
     /// A refusal for good.
@@ -59,6 +116,10 @@ pub struct About {
     pub name: &'static str,
     /// The far end's own documentation of the interface that is used.
     pub docs: &'static str,
+    /// How the far end is reached.
+    pub transport: Transport,
+    /// How the far end wants text to be written.
+    pub dialect: Dialect,
     /// What the far end takes in one message.
     pub limits: Limits,
     /// Whether a run is told as one message that is edited in place.
@@ -67,7 +128,25 @@ pub struct About {
     pub example: &'static str,
 }
 
-/// The longest title and body that a far end takes.
+/// How a far end is reached. Tests and previews choose their stand-in by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    /// By HTTP requests.
+    Http {
+        /// The body of an answer that means success.
+        accepted: &'static str,
+        /// The body of a refusal under status 200, for far ends that answer so.
+        refused: Option<&'static str>,
+    },
+    /// By a mail server.
+    Smtp,
+    /// By an MQTT broker.
+    Mqtt,
+    /// On this machine.
+    Local,
+}
+
+/// The longest title and body that a far end takes, counted as it counts: after escaping.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The longest title.
@@ -76,6 +155,11 @@ pub struct Limits {
     pub body: usize,
     /// What both are counted in.
     pub unit: Unit,
+}
+
+impl Limits {
+    /// A far end that takes whatever an event may hold.
+    pub const NONE: Self = Self { title: usize::MAX, body: usize::MAX, unit: Unit::Characters };
 }
 
 /// A kind of channel.
@@ -88,7 +172,7 @@ pub struct ChannelKind {
 }
 
 /// A channel's options that do not build one. Names the option, never its value.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct ConfigError(pub String);
 
@@ -113,13 +197,47 @@ impl ChannelKind {
     pub fn schema(&self) -> Schema {
         (self.schema)()
     }
+
+    /// The options, those that must be set first.
+    pub fn options(&self) -> Vec<options::OptionDoc> {
+        options::documented(self.schema().as_value())
+    }
+
+    /// The setup guide, in Markdown.
+    pub fn guide(&self) -> String {
+        let schema = self.schema();
+        schema.get("description").and_then(|text| text.as_str()).unwrap_or_default().to_owned()
+    }
 }
 
-fn build<C: Channel + DeserializeOwned + 'static>(
-    options: toml::Table,
-) -> Result<Box<dyn Channel>, ConfigError> {
-    match options.try_into::<C>() {
-        Ok(channel) => Ok(Box::new(channel)),
-        Err(error) => Err(ConfigError(error.message().to_owned())),
+fn build<C>(options: toml::Table) -> Result<Box<dyn Channel>, ConfigError>
+where
+    C: Channel + DeserializeOwned + JsonSchema + 'static,
+{
+    let schema = schema_for!(C);
+    let options = toml::Value::Table(options);
+    let channel: C = options::read(schema.as_value(), options.clone())?;
+    channel.check()?;
+    Ok(Box::new(Built { channel, secrets: secret::found_in(schema.as_value(), &options) }))
+}
+
+/// A channel that keeps what is secret out of its errors.
+struct Built<C> {
+    channel: C,
+    secrets: Vec<String>,
+}
+
+#[async_trait]
+impl<C: Channel> Channel for Built<C> {
+    async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
+        // Far ends repeat what they were sent: a wrong token, the address with the key in it.
+        self.channel.send(message, cx).await.map_err(|error| SendError {
+            message: secret::mask(&error.message, &self.secrets),
+            ..error
+        })
+    }
+
+    fn secrets(&self) -> &[String] {
+        &self.secrets
     }
 }

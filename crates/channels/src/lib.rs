@@ -3,6 +3,29 @@
 //! A channel tries once and says what a failure means; retry, rate limits and recording happen outside.
 #![warn(missing_docs)]
 
+pub mod catalog;
 pub mod channel;
+pub mod options;
+pub mod prelude;
 
-pub use channel::{About, Channel, ChannelKind, ConfigError, Limits, SendContext, SendError};
+pub mod deliver;
+mod fit;
+pub mod preview;
+
+mod envelope;
+pub mod render;
+
+pub mod address;
+mod guard;
+pub mod http;
+pub mod reply;
+pub mod secret;
+mod tls;
+
+pub use catalog::{kind, kinds};
+pub use channel::{
+    About, Channel, ChannelKind, ConfigError, Limits, SendContext, SendError, Transport,
+};
+pub use deliver::deliver;
+pub use http::{Http, HttpOptions};
+pub use preview::{Preview, preview};

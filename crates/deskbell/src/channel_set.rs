@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use deskbell_channels::{Channel, ChannelKind};
+use deskbell_channels::{Channel, ChannelKind, Http};
 use deskbell_core::{ChannelName, text};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -16,12 +16,12 @@ use crate::{
     intake::Rules,
 };
 
-const KINDS: &[ChannelKind] = &[];
-
 /// The channels that work, and how deliveries to them are tried.
 #[derive(Default)]
 pub struct ChannelSet {
     ready: BTreeMap<ChannelName, Arc<ReadyChannel>>,
+    /// The way to far ends that speak HTTP, shared by all channels.
+    http: Http,
     /// How deliveries are tried.
     pub delivery: DeliveryOptions,
     /// What is wrong with the channels that were left out, a sentence for each.
@@ -34,6 +34,8 @@ pub struct ReadyChannel {
     pub kind: &'static ChannelKind,
     /// The channel itself.
     pub channel: Box<dyn Channel>,
+    /// The way to far ends that speak HTTP.
+    pub http: Http,
     /// How many messages a minute it takes; `None` leaves it to the far end.
     pub per_minute: Option<u32>,
     /// What it was built from, to tell whether a new configuration changes it.
@@ -49,12 +51,14 @@ impl ChannelSet {
     /// The set for a new configuration. Channels whose options are the same are kept, with their connections.
     #[must_use]
     pub fn rebuild(&self, config: &Config) -> Self {
-        let mut set = Self { delivery: config.delivery.clone(), ..Self::default() };
+        let (delivery, http) = (config.delivery.clone(), self.http.clone());
+        let mut set = Self { delivery, http, ..Self::default() };
         for (name, options) in &config.channels {
             let kept = self.ready.get(name).filter(|ready| ready.is_built_from(options));
-            match kept
-                .map_or_else(|| ReadyChannel::build(options).map(Arc::new), |k| Ok(Arc::clone(k)))
-            {
+            match kept.map_or_else(
+                || ReadyChannel::build(options, &self.http).map(Arc::new),
+                |k| Ok(Arc::clone(k)),
+            ) {
                 Ok(ready) => {
                     set.ready.insert(name.clone(), ready);
                 }
@@ -78,10 +82,11 @@ impl ChannelSet {
 }
 
 impl ReadyChannel {
-    fn build(options: &ChannelOptions) -> Result<Self, String> {
+    fn build(options: &ChannelOptions, http: &Http) -> Result<Self, String> {
         let kind = kind(&options.kind)?;
         let channel = kind.build(options.options.clone()).map_err(|error| error.to_string())?;
-        Ok(Self { kind, channel, per_minute: options.per_minute, options: options.options.clone() })
+        let (http, per_minute) = (http.clone(), options.per_minute);
+        Ok(Self { kind, channel, http, per_minute, options: options.options.clone() })
     }
 
     fn is_built_from(&self, options: &ChannelOptions) -> bool {
@@ -93,11 +98,11 @@ impl ReadyChannel {
 
 /// The kind that a configuration calls `name`.
 fn kind(name: &str) -> Result<&'static ChannelKind, String> {
-    if let Some(kind) = KINDS.iter().find(|kind| kind.about.name == name) {
+    if let Some(kind) = deskbell_channels::kind(name) {
         return Ok(kind);
     }
     let shown = text::cut(&text::one_line(name), 40, text::Unit::Characters);
-    let near = KINDS
+    let near = deskbell_channels::kinds()
         .iter()
         .map(|kind| (strsim::jaro_winkler(name, kind.about.name), kind.about.name))
         .filter(|(likeness, _)| *likeness > 0.8)

@@ -75,22 +75,17 @@ impl Attempt {
     /// Sends the message, within the time-out. A panic of the channel is a failure like any other.
     async fn send(&self) -> Result<Receipt, SendError> {
         let message = Message::of(&self.due.event);
-        let edits = self.ready.kind.about.edits;
+        let (now, http) = (self.clock.now(), self.ready.http.clone());
         let cx = SendContext {
-            delivery: self.due.id.clone(),
             attempt: self.due.attempt,
-            edit: self.due.previous.clone().filter(|_| edits),
-            now: self.clock.now(),
+            edit: self.due.previous.clone(),
+            timeout: self.options.timeout,
+            ..SendContext::new(self.due.id.clone(), now, http)
         };
-        let sending = AssertUnwindSafe(self.ready.channel.send(&message, &cx)).catch_unwind();
-        match tokio::time::timeout(self.options.timeout, sending).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_panic)) => Err(SendError::temporary("the channel's code panicked")),
-            Err(_elapsed) => {
-                let seconds = self.options.timeout.as_secs_f64();
-                Err(SendError::temporary(format!("no answer within {seconds} s")))
-            }
-        }
+        let sending =
+            deskbell_channels::deliver(self.ready.kind, &*self.ready.channel, &message, &cx);
+        let caught = AssertUnwindSafe(sending).catch_unwind().await;
+        caught.unwrap_or_else(|_panic| Err(SendError::temporary("the channel's code panicked")))
     }
 
     /// What the answer means for the delivery, and for the lane.

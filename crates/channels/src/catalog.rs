@@ -1,0 +1,29 @@
+//! The channel kinds that there are.
+
+mod console;
+mod dingtalk_bot;
+mod file;
+mod ntfy;
+mod telegram;
+mod webhook_json;
+
+use crate::channel::ChannelKind;
+
+/// All kinds, by name.
+pub fn kinds() -> &'static [ChannelKind] {
+    KINDS
+}
+
+/// The kind called `name`.
+pub fn kind(name: &str) -> Option<&'static ChannelKind> {
+    KINDS.iter().find(|kind| kind.about.name == name)
+}
+
+const KINDS: &[ChannelKind] = &[
+    console::KIND,
+    dingtalk_bot::KIND,
+    file::KIND,
+    ntfy::KIND,
+    telegram::KIND,
+    webhook_json::KIND,
+];

@@ -1,0 +1,161 @@
+use std::time::Duration;
+
+use aws_lc_rs::hmac;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use deskbell_core::text;
+
+use crate::prelude::*;
+
+pub(crate) const KIND: ChannelKind = ChannelKind::of::<DingTalkBot>(About {
+    name: "dingtalk_bot",
+    docs: "https://open.dingtalk.com/document/robots/custom-robot-access",
+    transport: Transport::Http {
+        accepted: r#"{"errcode":0,"errmsg":"ok"}"#,
+        refused: Some(r#"{"errcode":300001,"errmsg":"token is not exist"}"#),
+    },
+    dialect: Dialect::DingTalk,
+    // 20,000 bytes for the whole request.
+    limits: Limits { title: 1_000, body: 18_000, unit: Unit::Bytes },
+    edits: false,
+    example: r#"
+        token = "8f14e45fceea167a5a36dedd4bea2543"
+        secret = "SECabcdef0123456789"
+    "#,
+});
+
+/// Messages to a DingTalk group through a custom robot.
+///
+/// 1. In the group, open the settings, then Bots, and add a custom robot.
+/// 2. Under its security settings choose the signature, and set `secret` to the text that starts with `SEC`. With
+///    keywords instead, make sure that every message has one.
+/// 3. Set `token` to what follows `access_token=` in the robot's address.
+///
+/// A robot takes 20 messages a minute.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct DingTalkBot {
+    /// Token of the robot.
+    token: Secret,
+    /// Key of the signature, if the robot asks for one.
+    secret: Option<Secret>,
+    /// Proxy to go through.
+    proxy: Option<Proxy>,
+}
+
+/// How long to wait when the robot was too busy. DingTalk does not say; facing it again too early prolongs the pause.
+const PAUSE: Duration = Duration::from_mins(1);
+
+/// The longest title of a Markdown message that is made of its first line, in characters.
+const TITLE: usize = 60;
+
+#[async_trait]
+impl Channel for DingTalkBot {
+    async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
+        let answer = cx
+            .post(&self.address(cx.now.as_millisecond()))
+            .via(self.proxy.as_ref())
+            .json(&content(message))
+            .accepted()
+            .await?
+            .json()?;
+        verdict(&answer)
+    }
+}
+
+impl DingTalkBot {
+    fn address(&self, now_ms: i64) -> Address {
+        let robot = Address::parse("https://oapi.dingtalk.com/robot/send")
+            .expect("a constant address")
+            .with("access_token", self.token.expose());
+        match &self.secret {
+            Some(secret) => {
+                let timestamp = now_ms.to_string();
+                let sign = signature(secret.expose(), &timestamp);
+                robot.with("timestamp", &timestamp).with("sign", &sign)
+            }
+            None => robot,
+        }
+    }
+}
+
+fn signature(secret: &str, timestamp: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    BASE64_STANDARD.encode(hmac::sign(&key, format!("{timestamp}\n{secret}").as_bytes()))
+}
+
+fn content(message: &Message) -> Value {
+    let dialect = KIND.about.dialect;
+    let body = dialect.body(message);
+    let mark = mark(message.level);
+    // Nobody is called by name, whatever the text says: only this field does that.
+    let at = json!({ "atMobiles": [], "atUserIds": [], "isAtAll": false });
+    match (message.format, &message.title) {
+        (Format::Text, Some(title)) => {
+            let content = format!("{mark}{title}\n\n{body}");
+            json!({ "msgtype": "text", "text": { "content": content }, "at": at })
+        }
+        (Format::Text, None) => {
+            json!({ "msgtype": "text", "text": { "content": format!("{mark}{body}") }, "at": at })
+        }
+        (Format::Markdown, title) => {
+            let text = match title {
+                Some(title) => format!("### {mark}{}\n\n{body}", dialect.escaped(title)),
+                None => format!("{mark}{body}"),
+            };
+            let first_line = || {
+                let plain = Dialect::Plain.body(message);
+                text::cut(plain.lines().next().unwrap_or("Deskbell"), TITLE, Unit::Characters)
+            };
+            let title = title.clone().unwrap_or_else(first_line);
+            json!({ "msgtype": "markdown", "markdown": { "title": title, "text": text }, "at": at })
+        }
+    }
+}
+
+/// What the answer means; refusals come with status 200.
+fn verdict(answer: &Value) -> Result<Receipt, SendError> {
+    let code = answer.get("errcode").and_then(Value::as_i64);
+    let reason = answer.get("errmsg").and_then(Value::as_str).unwrap_or_default();
+    match code {
+        Some(0) => Ok(Receipt::default()),
+        Some(130_101) => {
+            Err(SendError::retry_after(PAUSE, "the robot was sent more than 20 messages a minute"))
+        }
+        Some(-1) => Err(SendError::temporary("DingTalk is busy")),
+        Some(310_000) => Err(SendError::permanent(format!(
+            "the robot's security settings refuse the message; check `secret` or its keywords: {}",
+            text::cut(&text::one_line(reason), 200, Unit::Characters)
+        ))),
+        Some(code) => Err(SendError::permanent(format!(
+            "DingTalk refused with {code}: {}",
+            text::cut(&text::one_line(reason), 200, Unit::Characters)
+        ))),
+        None => Err(SendError::temporary("DingTalk answered without a verdict")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Made with Python's `hmac`.
+    #[test]
+    fn the_signature_is_the_one_dingtalk_computes_row_112() {
+        let (secret, now_ms) = ("SECabcdef0123456789", 1_767_323_045_000_i64);
+        assert_eq!(
+            signature(secret, &now_ms.to_string()),
+            "LAKJs2BAVIP9mHrah0uFq5ePVbvTz7zuivNUFnIatA4="
+        );
+        let robot = DingTalkBot {
+            token: Secret::from("t".to_owned()),
+            secret: Some(Secret::from(secret.to_owned())),
+            proxy: None,
+        };
+        assert_eq!(
+            robot.address(now_ms).url().query(),
+            Some(
+                "access_token=t&timestamp=1767323045000&sign=LAKJs2BAVIP9mHrah0uFq5ePVbvTz7zuivNUFnIatA4%3D"
+            )
+        );
+    }
+}

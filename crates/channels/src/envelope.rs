@@ -1,0 +1,82 @@
+//! A message as JSON, the same for every channel that hands messages to programs.
+//!
+//! Readers meet new fields from time to time and must ignore those they do not know; a field that is there keeps its
+//! meaning as long as `version` is 1.
+
+use deskbell_core::{Message, Source};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::channel::SendContext;
+
+/// A message as JSON.
+#[derive(Serialize)]
+pub(crate) struct Envelope<'a> {
+    version: u8,
+    /// The same in every attempt; drop what you have seen.
+    delivery_id: String,
+    event_id: String,
+    at: String,
+    level: &'a str,
+    context: &'a str,
+    title: Option<&'a str>,
+    body: &'a str,
+    format: &'a str,
+    link: Option<&'a str>,
+    run: Option<Run<'a>>,
+    data: Option<&'a Value>,
+    source: Reporter<'a>,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    run_id: &'a str,
+    event: &'a str,
+    step: Option<&'a str>,
+    progress: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct Reporter<'a> {
+    client: Option<&'a str>,
+    session: Option<&'a str>,
+    project: Option<&'a str>,
+    host: Option<&'a str>,
+}
+
+impl<'a> Envelope<'a> {
+    pub(crate) fn of(message: &'a Message, cx: &SendContext) -> Self {
+        let Source { client, session, project, host } = &message.source;
+        Self {
+            version: 1,
+            delivery_id: cx.id(),
+            event_id: message.event.to_string(),
+            at: message.at.to_string(),
+            level: message.level.as_str(),
+            context: message.context.as_str(),
+            title: message.title.as_deref(),
+            body: &message.body,
+            format: message.format.as_str(),
+            link: message.link.as_deref(),
+            run: message.run.as_ref().map(|run| Run {
+                run_id: run.id.as_str(),
+                event: run.phase.as_str(),
+                step: run.step.as_deref(),
+                progress: run.progress.map(deskbell_core::run::Progress::fraction),
+            }),
+            data: message.data.as_ref(),
+            source: Reporter {
+                client: client.as_deref(),
+                session: session.as_deref(),
+                project: project.as_deref(),
+                host: host.as_deref(),
+            },
+        }
+    }
+
+    /// The message on one line.
+    pub(crate) fn line(&self) -> String {
+        // Texts, numbers and JSON values always serialise.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

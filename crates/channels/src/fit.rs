@@ -1,0 +1,208 @@
+//! Fits a message into what a far end takes: cut, or split into several.
+
+use deskbell_core::{
+    Message,
+    text::{self, CUT_MARK, Unit},
+};
+
+use crate::channel::{About, Limits};
+
+/// The most messages that one text becomes. What is left over is cut, and the reader sees that it was.
+pub(crate) const PARTS_LIMIT: usize = 10;
+
+/// Room that is kept in a title for the number of the part, such as ` (10/10)`.
+const NUMBER_ROOM: usize = 8;
+
+/// The least room that is tried for a part's source text.
+const LEAST_ROOM: usize = 16;
+
+/// What stands in for a text of which nothing can be seen.
+const NOTHING_VISIBLE: &str = "(no visible text)";
+
+/// `message` as one or more messages, each within the limits of the kind after rendering.
+///
+/// A step of a run stays one message where runs are edited in place, because parts could not be edited together.
+pub(crate) fn parts(about: &About, message: &Message) -> Vec<Message> {
+    let limits = about.limits;
+    let measure = |source: &str| about.dialect.length(limits.unit, message.format, source);
+    let mut bodies = if message.body.trim().is_empty() {
+        vec![NOTHING_VISIBLE.to_owned()]
+    } else if about.edits && message.run.is_some() {
+        vec![cut(&message.body, limits.body, limits.unit, &measure)]
+    } else {
+        split(&message.body, limits.body, limits.unit, &measure)
+    };
+    if bodies.len() > PARTS_LIMIT {
+        bodies.truncate(PARTS_LIMIT);
+        if let Some(last) = bodies.last_mut() {
+            *last = cut(&format!("{last}{CUT_MARK}{CUT_MARK}"), limits.body, limits.unit, &measure);
+        }
+    }
+    let of = bodies.len();
+    let title = message.title.as_deref().map(|title| fitting_title(about, limits, title));
+    let numbered = |part: usize, title: &String| {
+        if of == 1 { title.clone() } else { format!("{title} ({part}/{of})") }
+    };
+    (1..)
+        .zip(bodies)
+        .map(|(part, body)| Message {
+            title: title.as_ref().map(|title| numbered(part, title)),
+            body,
+            ..message.clone()
+        })
+        .collect()
+}
+
+fn fitting_title(about: &About, limits: Limits, title: &str) -> String {
+    let room = limits.title.saturating_sub(NUMBER_ROOM);
+    let measure = |title: &str| limits.unit.length(&about.dialect.escaped(title));
+    cut(title, room, limits.unit, &measure)
+}
+
+/// Cuts `source` so that what `measure` says of it is at most `limit`.
+fn cut(source: &str, limit: usize, unit: Unit, measure: &dyn Fn(&str) -> usize) -> String {
+    let mut room = limit;
+    loop {
+        let shorter = text::cut(source, room, unit);
+        let length = measure(&shorter);
+        if length <= limit || room <= LEAST_ROOM {
+            return shorter;
+        }
+        room = smaller(room, limit, length);
+    }
+}
+
+/// Splits `source` so that what `measure` says of each part is at most `limit`.
+fn split(source: &str, limit: usize, unit: Unit, measure: &dyn Fn(&str) -> usize) -> Vec<String> {
+    split_in(source, limit, limit, unit, measure)
+}
+
+fn split_in(
+    source: &str,
+    room: usize,
+    limit: usize,
+    unit: Unit,
+    measure: &dyn Fn(&str) -> usize,
+) -> Vec<String> {
+    let parts = text::split(source, room, unit).into_iter();
+    parts
+        .flat_map(|part| {
+            let length = measure(&part);
+            if length <= limit || room <= LEAST_ROOM {
+                vec![part]
+            } else {
+                let room = smaller(unit.length(&part).min(room), limit, length);
+                split_in(&part, room, limit, unit, measure)
+            }
+        })
+        .collect()
+}
+
+/// Less room than `room`, which gave a text of `length` where only `limit` is allowed.
+fn smaller(room: usize, limit: usize, length: usize) -> usize {
+    (room.saturating_mul(limit) / length.max(1)).min(room.saturating_sub(1)).max(LEAST_ROOM)
+}
+
+#[cfg(test)]
+mod tests {
+    use deskbell_core::{
+        Event, Source,
+        event::{Content, EventIds, Format, Kind},
+        run::{Phase, RunStep},
+    };
+    use jiff::Timestamp;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{channel::Transport, render::Dialect};
+
+    fn about(dialect: Dialect, limit: usize, unit: Unit) -> About {
+        About {
+            name: "test",
+            docs: "",
+            transport: Transport::Local,
+            dialect,
+            limits: Limits { title: 40, body: limit, unit },
+            edits: true,
+            example: "",
+        }
+    }
+
+    fn message(text: &str, format: Format, run: bool) -> Message {
+        let step = RunStep {
+            run: "r".parse().unwrap(),
+            phase: Phase::Update,
+            step: None,
+            progress: None,
+            reported_at: Timestamp::UNIX_EPOCH,
+        };
+        Message::of(&Event {
+            id: EventIds::default().next(Timestamp::UNIX_EPOCH, 0),
+            at: Timestamp::UNIX_EPOCH,
+            level: deskbell_core::Level::Info,
+            context: deskbell_core::Context::default(),
+            source: Source::default(),
+            content: Content {
+                title: Some("A title".to_owned()),
+                text: text.to_owned(),
+                format,
+                data: None,
+            },
+            kind: if run { Kind::Run(step) } else { Kind::Push },
+            to: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_short_text_stays_as_it_is() {
+        let message = message("short", Format::Text, false);
+        assert_eq!(parts(&about(Dialect::Plain, 100, Unit::Bytes), &message), [message]);
+    }
+
+    #[test]
+    fn parts_are_numbered_and_the_last_says_that_it_was_cut_row_114() {
+        let parts = parts(
+            &about(Dialect::Plain, 100, Unit::Characters),
+            &message(&"word ".repeat(1_000), Format::Text, false),
+        );
+        assert_eq!(parts.len(), PARTS_LIMIT);
+        assert_eq!(parts[0].title.as_deref(), Some("A title (1/10)"));
+        assert_eq!(parts[9].title.as_deref(), Some("A title (10/10)"));
+        assert!(parts[9].body.ends_with(CUT_MARK));
+    }
+
+    #[test]
+    fn a_step_that_is_edited_in_place_is_cut() {
+        let message = message(&"word ".repeat(1_000), Format::Text, true);
+        let parts = parts(&about(Dialect::Plain, 100, Unit::Characters), &message);
+        assert_eq!(parts.len(), 1);
+        assert!(parts[0].body.ends_with(CUT_MARK));
+    }
+
+    #[test]
+    fn a_text_of_which_nothing_can_be_seen_says_so() {
+        let message = message("\u{200b}", Format::Text, false);
+        let parts = parts(&about(Dialect::Plain, 100, Unit::Bytes), &message);
+        assert_eq!(parts[0].body, NOTHING_VISIBLE);
+    }
+
+    proptest! {
+        #[test]
+        fn every_part_is_within_the_limit_after_escaping_row_114(
+            text in r##"([a-zä漢👍]{0,9}[ \n*_`<>&"#.@\[\]\\-]{0,4}){1,120}"##,
+            limit in 120_usize..200,
+        ) {
+            for dialect in Dialect::ALL {
+                for (unit, format) in [(Unit::Bytes, Format::Text), (Unit::Utf16, Format::Markdown)] {
+                    let about = about(dialect, limit, unit);
+                    for part in parts(&about, &message(&text, format, false)) {
+                        let length = dialect.length(unit, format, &part.body);
+                        prop_assert!(length <= limit, "{dialect:?} {length} > {limit}: {part:?}");
+                        let title = part.title.map(|title| unit.length(&dialect.escaped(&title)));
+                        prop_assert!(title.is_none_or(|length| length <= about.limits.title));
+                    }
+                }
+            }
+        }
+    }
+}

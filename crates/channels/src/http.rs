@@ -1,0 +1,345 @@
+//! The one outgoing HTTP client: time-outs, size caps, proxies, trusted roots and the address guard.
+//!
+//! A channel builds a [`Request`] from its context and reads a [`Reply`]; what a status means is said in `reply`.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method,
+    header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT},
+};
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use url::Host;
+
+use crate::{
+    address::{Address, Proxy},
+    channel::{SendContext, SendError},
+    guard,
+    reply::{REPLY_LIMIT, Reply},
+    secret::Secret,
+    tls,
+};
+
+/// How far ends are told who calls.
+const AGENT: &str = concat!("deskbell/", env!("CARGO_PKG_VERSION"));
+
+/// How many proxies have a client of their own. Beyond it all are built anew.
+const CLIENTS_LIMIT: usize = 16;
+
+/// How HTTP far ends are reached.
+#[derive(Debug, Clone)]
+pub struct HttpOptions {
+    /// How long connecting may take.
+    pub connect_timeout: Duration,
+    /// The address that requests go to instead of the hosts they name, for tests.
+    pub stand_in: Option<Address>,
+    /// Whether link-local addresses and cloud metadata services may be reached.
+    pub allow_link_local: bool,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self { connect_timeout: Duration::from_secs(10), stand_in: None, allow_link_local: false }
+    }
+}
+
+/// The way to far ends that speak HTTP. Cheap to clone; its connections are shared.
+#[derive(Clone, Default)]
+pub struct Http(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    options: HttpOptions,
+    /// Built when first needed, because reading the machine's certificates takes up to 30 ms. By proxy.
+    clients: Mutex<HashMap<Option<String>, reqwest::Client>>,
+}
+
+impl Http {
+    /// A way with `options`.
+    pub fn new(options: HttpOptions) -> Self {
+        Self(Arc::new(Shared { options, clients: Mutex::default() }))
+    }
+
+    fn client(&self, proxy: Option<&Proxy>) -> Result<reqwest::Client, SendError> {
+        let key = proxy.map(|proxy| proxy.as_str().to_owned());
+        let mut clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&key) {
+            return Ok(client.clone());
+        }
+        let client = build(&self.0.options, proxy)?;
+        if clients.len() >= CLIENTS_LIMIT {
+            clients.clear();
+        }
+        clients.insert(key, client.clone());
+        Ok(client)
+    }
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Http").field(&self.0.options).finish()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the client that everything else uses")]
+fn build(options: &HttpOptions, proxy: Option<&Proxy>) -> Result<reqwest::Client, SendError> {
+    let mut tls =
+        tls::client_config(None).map_err(|error| SendError::permanent(error.to_string()))?;
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let mut builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .connect_timeout(options.connect_timeout)
+        // A redirect could carry a token to another host, or a request past the guard.
+        .redirect(reqwest::redirect::Policy::none())
+        .dns_resolver(Arc::new(Guarded { allow_link_local: options.allow_link_local }));
+    if let Some(proxy) = proxy {
+        let proxy = reqwest::Proxy::all(proxy.as_str());
+        builder = builder.proxy(proxy.map_err(|error| failed(&error.without_url()))?);
+    }
+    if options.stand_in.is_some() {
+        builder = builder.no_proxy();
+    }
+    builder.build().map_err(|error| failed(&error.without_url()))
+}
+
+/// Resolves names and refuses what the guard refuses, so that no name leads there.
+struct Guarded {
+    allow_link_local: bool,
+}
+
+impl Resolve for Guarded {
+    fn resolve(&self, name: Name) -> Resolving {
+        let allow_link_local = self.allow_link_local;
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let allowed: Vec<SocketAddr> =
+                found.filter(|found| allow_link_local || !guard::is_refused(found.ip())).collect();
+            if allowed.is_empty() {
+                return Err(Box::from(Refused));
+            }
+            Ok(Box::new(allowed.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// The guard's answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the address is link-local or a metadata service, which channels may not reach")]
+struct Refused;
+
+/// A request to a far end.
+#[must_use]
+pub struct Request<'a> {
+    cx: &'a SendContext,
+    method: Method,
+    address: Address,
+    headers: HeaderMap,
+    body: String,
+    proxy: Option<&'a Proxy>,
+    /// What is as good as a secret that it was made of.
+    derived: Vec<String>,
+    /// What is wrong with it, said when it is sent.
+    problem: Option<SendError>,
+}
+
+impl SendContext {
+    /// A POST request to `address`.
+    pub fn post(&self, address: &Address) -> Request<'_> {
+        self.request(Method::POST, address)
+    }
+
+    /// A request to `address`.
+    pub fn request(&self, method: Method, address: &Address) -> Request<'_> {
+        let (address, login) = address.without_login();
+        let mut headers = HeaderMap::new();
+        headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
+        let request = Request {
+            cx: self,
+            method,
+            address,
+            headers,
+            body: String::new(),
+            proxy: None,
+            derived: Vec::new(),
+            problem: None,
+        };
+        match &login {
+            Some((user, password)) => request.basic(user, password),
+            None => request,
+        }
+    }
+}
+
+impl<'a> Request<'a> {
+    /// Adds a header.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        match (name.parse::<HeaderName>(), HeaderValue::from_str(value)) {
+            (Ok(name), Ok(value)) => {
+                self.headers.insert(name, value);
+            }
+            _ => {
+                let problem = format!("header {name:?} has characters that HTTP does not allow");
+                self.problem = Some(SendError::permanent(problem));
+            }
+        }
+        self
+    }
+
+    /// Logs in with a token, if there is one.
+    pub fn bearer(self, token: Option<&Secret>) -> Self {
+        match token {
+            Some(token) => {
+                self.header(AUTHORIZATION.as_str(), &format!("Bearer {}", token.expose()))
+            }
+            None => self,
+        }
+    }
+
+    /// Logs in with a user and a password.
+    pub fn basic(mut self, user: &str, password: &Secret) -> Self {
+        let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
+        let header = format!("Basic {login}");
+        self.derived.push(login);
+        self.header(AUTHORIZATION.as_str(), &header)
+    }
+
+    /// Goes through `proxy` instead of the system's, if there is one.
+    pub const fn via(mut self, proxy: Option<&'a Proxy>) -> Self {
+        self.proxy = proxy;
+        self
+    }
+
+    /// Takes `body` as JSON.
+    pub fn json(self, body: &impl Serialize) -> Self {
+        match serde_json::to_string(body) {
+            Ok(body) => self.body("application/json", body),
+            Err(error) => {
+                let problem = Some(SendError::permanent(format!("cannot write JSON: {error}")));
+                Self { problem, ..self }
+            }
+        }
+    }
+
+    /// Takes `body` as it is.
+    pub fn body(mut self, content_type: &str, body: String) -> Self {
+        self.body = body;
+        self.header(CONTENT_TYPE.as_str(), content_type)
+    }
+
+    /// Sends the request; an answer other than 2xx is a failure.
+    ///
+    /// # Errors
+    /// Says what went wrong on the way, or what the status means.
+    pub async fn accepted(self) -> Result<Reply, SendError> {
+        self.answered().await?.accepted()
+    }
+
+    /// Sends the request and gives any answer, for far ends that explain a refusal in its body.
+    ///
+    /// # Errors
+    /// Says what went wrong on the way.
+    pub async fn answered(self) -> Result<Reply, SendError> {
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        if let Some(preview) = &self.cx.preview {
+            let answer = preview.answer(self.written_down(), self.derived);
+            return Ok(Reply::new(
+                200,
+                &HeaderMap::new(),
+                Ok(answer.as_bytes().to_vec()),
+                self.cx.now,
+            ));
+        }
+        let options = &self.cx.http.0.options;
+        let address = match &options.stand_in {
+            Some(stand_in) => self.address.on_host_of(stand_in),
+            None => Some(self.address),
+        };
+        let address = address.ok_or_else(|| SendError::permanent("the address is not usable"))?;
+        if !options.allow_link_local && names_refused(&address) {
+            return Err(SendError::permanent(Refused.to_string()));
+        }
+        let request = self
+            .cx
+            .http
+            .client(self.proxy)?
+            .request(self.method, address.url().clone())
+            .headers(self.headers)
+            .timeout(self.cx.timeout)
+            .body(self.body);
+        let response = request.send().await.map_err(|error| failed(&error.without_url()))?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Ok(Reply::new(status, &headers, read(response).await, self.cx.now))
+    }
+
+    fn written_down(&self) -> Value {
+        let headers: Map<String, Value> = self
+            .headers
+            .iter()
+            .map(|(name, value)| {
+                (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into())
+            })
+            .collect();
+        json!({
+            "transport": "http",
+            "method": self.method.as_str(),
+            "url": self.address.url().as_str(),
+            "headers": headers,
+            "body": self.body,
+        })
+    }
+}
+
+/// Whether `address` is written as a number that the guard refuses. Names are looked at when they are resolved.
+fn names_refused(address: &Address) -> bool {
+    let number = match address.url().host() {
+        Some(Host::Ipv4(number)) => IpAddr::V4(number),
+        Some(Host::Ipv6(number)) => IpAddr::V6(number),
+        Some(Host::Domain(_)) | None => return false,
+    };
+    guard::is_refused(number)
+}
+
+/// Reads the body up to [`REPLY_LIMIT`]; the rest is left where it is.
+async fn read(mut response: reqwest::Response) -> Result<Vec<u8>, SendError> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error.without_url()))? {
+        let room = REPLY_LIMIT - body.len();
+        body.extend(chunk.iter().take(room));
+        if chunk.len() >= room {
+            break;
+        }
+    }
+    Ok(body)
+}
+
+/// What a failure on the way means. `error` has no address in it any more.
+fn failed(error: &reqwest::Error) -> SendError {
+    let mut causes =
+        std::iter::successors(std::error::Error::source(error), |error| error.source());
+    if causes.any(|cause| cause.is::<Refused>()) {
+        return SendError::permanent(Refused.to_string());
+    }
+    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    let cause = causes.last().map_or_else(|| error.to_string(), ToString::to_string);
+    let step = match error {
+        error if error.is_builder() => {
+            return SendError::permanent(format!("cannot make the request: {cause}"));
+        }
+        error if error.is_timeout() && !error.is_connect() => "no answer in time",
+        error if error.is_timeout() => "cannot connect in time",
+        error if error.is_connect() => "cannot connect",
+        _ => "the connection broke",
+    };
+    SendError::temporary(format!("{step}: {cause}"))
+}

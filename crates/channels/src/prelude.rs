@@ -1,0 +1,17 @@
+//! What a channel's file needs.
+
+pub use async_trait::async_trait;
+pub use deskbell_core::{Level, Message, delivery::Receipt, event::Format, run::Phase, text::Unit};
+pub use schemars::JsonSchema;
+pub use serde::Deserialize;
+pub use serde_json::{Value, json};
+
+pub use crate::{
+    address::{Address, Proxy},
+    channel::{
+        About, Channel, ChannelKind, ConfigError, Limits, SendContext, SendError, Transport,
+    },
+    render::{Dialect, mark},
+    reply::{Reply, receipt},
+    secret::Secret,
+};

@@ -1,0 +1,97 @@
+//! What a channel would send, written down instead of sent.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use deskbell_core::{DeliveryId, Message};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    channel::{Channel, ChannelKind, SendContext, Transport},
+    fit,
+    http::Http,
+    secret,
+};
+
+/// Takes requests down. Every transport asks for it before it sends.
+#[derive(Clone)]
+pub struct Preview(Arc<Mutex<Notes>>);
+
+struct Notes {
+    requests: Vec<Value>,
+    /// What is as good as a secret that it was made of, such as a password in Base64.
+    derived: Vec<String>,
+    /// The answer that an HTTP far end is taken to give.
+    answer: &'static str,
+}
+
+impl Preview {
+    fn of(kind: &ChannelKind) -> Self {
+        let answer = match kind.about.transport {
+            Transport::Http { accepted, .. } => accepted,
+            Transport::Smtp | Transport::Mqtt | Transport::Local => "",
+        };
+        Self(Arc::new(Mutex::new(Notes { requests: Vec::new(), derived: Vec::new(), answer })))
+    }
+
+    /// Takes a request down.
+    pub(crate) fn note(&self, request: Value) {
+        self.with(|notes| notes.requests.push(request));
+    }
+
+    /// Takes an HTTP request down, and gives the answer that the far end would give.
+    pub(crate) fn answer(&self, request: Value, derived: Vec<String>) -> &'static str {
+        self.with(|notes| {
+            notes.requests.push(request);
+            notes.derived.extend(derived);
+            notes.answer
+        })
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut Notes) -> T) -> T {
+        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl fmt::Debug for Preview {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Preview")
+    }
+}
+
+/// What `channel` would send for `message`: `{"kind": …, "requests": […]}`, secrets masked unless `show_secrets`.
+pub async fn preview(
+    kind: &ChannelKind,
+    channel: &dyn Channel,
+    message: &Message,
+    now: Timestamp,
+    show_secrets: bool,
+) -> Value {
+    let preview = Preview::of(kind);
+    for (part, message) in (1..).zip(fit::parts(&kind.about, message)) {
+        let cx = SendContext {
+            part,
+            preview: Some(preview.clone()),
+            ..SendContext::new(delivery(&message), now, Http::default())
+        };
+        // What counts is what was written down; nothing answers for real.
+        let _told = channel.send(&message, &cx).await;
+    }
+    preview.with(|notes| {
+        let mut requests = Value::Array(std::mem::take(&mut notes.requests));
+        if !show_secrets {
+            let secrets = [channel.secrets(), &notes.derived].concat();
+            secret::mask_all(&mut requests, &secrets);
+        }
+        json!({ "kind": kind.about.name, "requests": requests })
+    })
+}
+
+/// The id that a delivery of `message` to a channel named `preview` would have.
+fn delivery(message: &Message) -> DeliveryId {
+    let channel = "preview".parse().expect("a plain word is a channel name");
+    DeliveryId { event: message.event, channel }
+}

@@ -1,0 +1,243 @@
+//! A message's text in the dialect of a far end: escaped, so that it arrives as it was meant and nothing more.
+//!
+//! Text stays text, character for character. Markdown is read once (`render/markdown.rs`) and written with the marks
+//! of the dialect; HTML inside it is text like any other, and only web and mail addresses become links.
+
+mod markdown;
+mod marks;
+
+use deskbell_core::{Level, Message, event::Format, text::Unit};
+
+use marks::Marks;
+
+/// How a far end wants text to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// Without any marks; those of Markdown are taken out.
+    Plain,
+    /// Markdown as it was reported, for far ends that read all of it and are told whether it is.
+    Markdown,
+    /// The tags that Telegram knows.
+    TelegramHtml,
+    /// HTML for mail.
+    Html,
+    /// The part of Markdown that DingTalk knows, where a line break is a blank line. Plain text stays plain, because
+    /// it is sent as such.
+    DingTalk,
+}
+
+impl Dialect {
+    /// All dialects.
+    pub const ALL: [Self; 5] =
+        [Self::Plain, Self::Markdown, Self::TelegramHtml, Self::Html, Self::DingTalk];
+
+    /// The text of `message` in this dialect.
+    pub fn body(self, message: &Message) -> String {
+        self.render(message.format, &message.body)
+    }
+
+    /// `source` in this dialect.
+    pub fn render(self, format: Format, source: &str) -> String {
+        match (self, format) {
+            (Self::Plain | Self::Markdown | Self::DingTalk, Format::Text)
+            | (Self::Markdown, Format::Markdown) => source.to_owned(),
+            (Self::TelegramHtml | Self::Html, Format::Text) => self.lines(source),
+            (_, Format::Markdown) => {
+                let rendered = markdown::render(source, self.marks());
+                // A text that is nothing but marks is shown with them rather than not at all.
+                if rendered.trim().is_empty() { self.lines(source) } else { rendered }
+            }
+        }
+    }
+
+    /// `line`, such as a title, with everything escaped that means something in this dialect.
+    pub fn escaped(self, line: &str) -> String {
+        match self {
+            Self::Plain | Self::Markdown => line.to_owned(),
+            Self::TelegramHtml | Self::Html | Self::DingTalk => (self.marks().escape)(line),
+        }
+    }
+
+    /// How long `source` is for the far end, which counts after it has read the escapes.
+    pub(crate) fn length(self, unit: Unit, format: Format, source: &str) -> usize {
+        let rendered = self.render(format, source);
+        match self {
+            Self::Plain | Self::Markdown | Self::Html => unit.length(&rendered),
+            Self::TelegramHtml => unit.length(&visible(&rendered)),
+            // The limit is on the whole request, so what JSON adds counts.
+            Self::DingTalk => unit.length(&serde_json::Value::from(rendered).to_string()),
+        }
+    }
+
+    fn lines(self, source: &str) -> String {
+        let marks = self.marks();
+        let lines: Vec<_> = source.split('\n').map(|line| (marks.escape)(line)).collect();
+        lines.join(marks.line)
+    }
+
+    const fn marks(self) -> &'static Marks {
+        match self {
+            Self::Plain | Self::Markdown => &marks::PLAIN,
+            Self::TelegramHtml => &marks::TELEGRAM,
+            Self::Html => &marks::HTML,
+            Self::DingTalk => &marks::DINGTALK,
+        }
+    }
+}
+
+/// What Telegram shows of `html`: its tags taken out, its escapes read.
+fn visible(html: &str) -> String {
+    let mut shown = String::with_capacity(html.len());
+    let mut in_tag = false;
+    for character in html.chars() {
+        match character {
+            '<' => in_tag = true,
+            '>' => in_tag = false,
+            other if !in_tag => shown.push(other),
+            _ => {}
+        }
+    }
+    [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&amp;", "&")]
+        .iter()
+        .fold(shown, |text, (escape, character)| text.replace(escape, character))
+}
+
+/// What stands before a title whose level should be seen at a glance, for far ends without levels of their own.
+pub const fn mark(level: Level) -> &'static str {
+    match level {
+        Level::Debug | Level::Info | Level::Notice => "",
+        Level::Warning => "⚠️ ",
+        Level::Error => "❌ ",
+        Level::Critical | Level::Alert | Level::Emergency => "🚨 ",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(dialect: Dialect, source: &str, expected: &str) {
+        assert_eq!(dialect.render(Format::Markdown, source), expected);
+    }
+
+    const SAMPLE: &str = "# Build *failed*\n\nSee **the log** at [CI](https://ci.example.com/a?b=1&c=2):\n\
+        line two\n\n- one `x<y`\n- two\n  1. inner\n\n> quoted\n\n```rust\nlet a = 1 < 2;\n```\n";
+
+    #[test]
+    fn markdown_is_taken_out_of_plain_text_row_20() {
+        check(
+            Dialect::Plain,
+            SAMPLE,
+            "Build failed\n\nSee the log at CI (https://ci.example.com/a?b=1&c=2):\nline two\n\n\
+             - one x<y\n- two\n  1. inner\n\n> quoted\n\nlet a = 1 < 2;",
+        );
+    }
+
+    #[test]
+    fn markdown_becomes_telegrams_tags_row_20() {
+        check(
+            Dialect::TelegramHtml,
+            SAMPLE,
+            "<b>Build <i>failed</i></b>\n\nSee <b>the log</b> at \
+             <a href=\"https://ci.example.com/a?b=1&amp;c=2\">CI</a>:\nline two\n\n\
+             • one <code>x&lt;y</code>\n• two\n  1. inner\n\n<blockquote>quoted</blockquote>\n\n\
+             <pre><code class=\"language-rust\">let a = 1 &lt; 2;</code></pre>",
+        );
+    }
+
+    #[test]
+    fn markdown_becomes_html_for_mail_row_20() {
+        check(
+            Dialect::Html,
+            SAMPLE,
+            "<h3>Build <em>failed</em></h3>\n<p>See <strong>the log</strong> at \
+             <a href=\"https://ci.example.com/a?b=1&amp;c=2\">CI</a>:<br>\nline two</p>\n\
+             <ul><li>one <code>x&lt;y</code></li><li>two<ol><li>inner</li></ol></li></ul>\n\
+             <blockquote><p>quoted</p></blockquote>\n<pre>let a = 1 &lt; 2;</pre>",
+        );
+    }
+
+    #[test]
+    fn line_breaks_are_blank_lines_in_dingtalk_row_113() {
+        check(
+            Dialect::DingTalk,
+            SAMPLE,
+            "### Build *failed*\n\nSee **the log** at [CI](https://ci.example.com/a?b=1&c=2):\n\nline two\n\n\
+             - one x&lt;y\n\n- two\n\n  1. inner\n\n> quoted\n\nlet a = 1 &lt; 2;",
+        );
+        assert_eq!(Dialect::DingTalk.render(Format::Text, "a\nb*"), "a\nb*");
+        assert_eq!(Dialect::TelegramHtml.render(Format::Text, "a\nb"), "a\nb");
+    }
+
+    #[test]
+    fn html_arrives_as_text_row_115() {
+        let source = "<script>alert(\"1\")</script> a Vec<String>";
+        check(Dialect::Plain, source, "<script>alert(\"1\")</script> a Vec<String>");
+        let escaped = "&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; a Vec&lt;String&gt;";
+        check(Dialect::TelegramHtml, source, escaped);
+        check(Dialect::Html, source, &format!("<p>{escaped}</p>"));
+        assert_eq!(
+            Dialect::TelegramHtml.render(Format::Text, "<b>&\"*x*"),
+            "&lt;b&gt;&amp;&quot;*x*"
+        );
+        assert_eq!(Dialect::Html.render(Format::Text, "<b>\n&"), "&lt;b&gt;<br>\n&amp;");
+    }
+
+    #[test]
+    fn only_web_and_mail_addresses_become_links_row_115() {
+        check(Dialect::TelegramHtml, "[x](javascript:alert(1))", "x");
+        check(Dialect::Html, "[x](data:text/html,y)", "<p>x</p>");
+        check(
+            Dialect::TelegramHtml,
+            "[x](<https://h/\"onclick=>)",
+            "<a href=\"https://h/&quot;onclick=\">x</a>",
+        );
+        check(
+            Dialect::DingTalk,
+            "[a](<https://h/) [b](dingtalk://x>)",
+            "[a](https://h/%29%20[b]%28dingtalk://x)",
+        );
+        check(Dialect::DingTalk, "![img](dingtalk://x)", "img");
+        check(Dialect::Html, "<https://h>", "<p><a href=\"https://h\">https://h</a></p>");
+    }
+
+    #[test]
+    fn tables_and_tasks_stay_readable() {
+        check(
+            Dialect::Plain,
+            "| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n- [ ] open\n\n---\n~~gone~~",
+            "a | b\n1 | 2\n\n- [x] done\n- [ ] open\n\n———\n\ngone",
+        );
+    }
+
+    #[test]
+    fn a_text_of_nothing_but_marks_is_shown_with_them() {
+        check(Dialect::TelegramHtml, "[](javascript:x)", "[](javascript:x)");
+    }
+
+    proptest! {
+        /// Telegram refuses a message whose tags do not match.
+        #[test]
+        fn telegrams_tags_match_and_nothing_else_is_a_tag_row_115(source in r##"([a-z<>&"*_~`\[\]()#|.\n -]{0,12}){0,12}"##) {
+            for format in [Format::Text, Format::Markdown] {
+                let html = Dialect::TelegramHtml.render(format, &source);
+                let mut open: Vec<String> = Vec::new();
+                for tag in html.split('<').skip(1) {
+                    let tag = tag.split_once('>').expect("a tag that ends").0;
+                    let name = tag.split(' ').next().unwrap_or_default();
+                    match name.strip_prefix('/') {
+                        Some(name) => prop_assert_eq!(open.pop(), Some(name.to_owned()), "{}", html),
+                        None => open.push(name.to_owned()),
+                    }
+                }
+                prop_assert!(open.is_empty(), "{html}");
+                if format == Format::Text {
+                    prop_assert_eq!(visible(&html), source.clone());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What a far end answered, and what that means: said here, once, for all channels.
+
+use std::time::Duration;
+
+use deskbell_core::{
+    delivery::{Failure, Receipt},
+    text::{self, Unit},
+};
+use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use jiff::{Timestamp, fmt::rfc2822};
+use serde_json::Value;
+
+use crate::channel::SendError;
+
+/// The longest answer that is read, in bytes.
+pub const REPLY_LIMIT: usize = 1024 * 1024;
+
+/// The longest excerpt of an answer in an error, in characters.
+const EXCERPT: usize = 200;
+
+/// What a far end answered.
+#[derive(Debug)]
+pub struct Reply {
+    status: u16,
+    /// How long the far end asks to wait.
+    retry_after: Option<Duration>,
+    /// The body as far as it arrived. A far end that says 2xx has the message, even if its body then breaks off.
+    body: Result<Vec<u8>, SendError>,
+}
+
+impl Reply {
+    pub(crate) fn new(
+        status: u16,
+        headers: &HeaderMap,
+        body: Result<Vec<u8>, SendError>,
+        now: Timestamp,
+    ) -> Self {
+        let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        Self { status, retry_after: retry_after.and_then(|wish| wait(wish, now)), body }
+    }
+
+    /// The status.
+    pub const fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// This answer if it is 2xx.
+    ///
+    /// # Errors
+    /// Says what another status means.
+    pub fn accepted(self) -> Result<Self, SendError> {
+        if (200..300).contains(&self.status) { Ok(self) } else { Err(self.failure()) }
+    }
+
+    /// What the status means where it is not 2xx.
+    pub fn failure(&self) -> SendError {
+        let reason = StatusCode::from_u16(self.status)
+            .ok()
+            .and_then(|status| status.canonical_reason())
+            .unwrap_or("unknown");
+        let mut message = format!("the far end answered {} {reason}", self.status);
+        if (300..400).contains(&self.status) {
+            message.push_str("; redirects are not followed, set the final address");
+        } else if let Some(excerpt) = self.excerpt() {
+            message = format!("{message}: {excerpt}");
+        }
+        match self.status {
+            408 | 425 | 429 | 500.. => {
+                let failure = Failure::Temporary { retry_after: self.retry_after };
+                SendError { failure, message }
+            }
+            _ => SendError::permanent(message),
+        }
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Errors
+    /// A far end that speaks JSON and answers something else was not reached: some proxy or login page was.
+    pub fn json(&self) -> Result<Value, SendError> {
+        let body = self.body.as_ref().map_err(Clone::clone)?;
+        serde_json::from_slice(body).map_err(|_| {
+            SendError::temporary(format!("the far end answered {} without JSON", self.status))
+        })
+    }
+
+    /// The start of a body that is text, on one line.
+    fn excerpt(&self) -> Option<String> {
+        let body = str::from_utf8(self.body.as_ref().ok()?).ok()?.trim();
+        // A page is made for browsers and says nothing in its first characters.
+        let readable = !body.is_empty() && !body.starts_with('<');
+        readable.then(|| text::cut(&text::one_line(body), EXCERPT, Unit::Characters))
+    }
+}
+
+/// The receipt whose message id is at `pointer` in `answer`, as text or number.
+pub fn receipt(answer: &Value, pointer: &str) -> Receipt {
+    let message_id = match answer.pointer(pointer) {
+        Some(Value::String(id)) => Some(id.clone()),
+        Some(Value::Number(id)) => Some(id.to_string()),
+        _ => None,
+    };
+    Receipt { message_id }
+}
+
+/// How long a `Retry-After` header asks to wait: seconds, or a date (RFC 9110, section 10.2.3).
+fn wait(wish: &str, now: Timestamp) -> Option<Duration> {
+    let wish = wish.trim();
+    if let Ok(seconds) = wish.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let until = rfc2822::parse(wish).ok()?.timestamp();
+    Duration::try_from(until.duration_since(now)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn reply(status: u16, retry_after: Option<&'static str>, body: &str) -> Reply {
+        let mut headers = HeaderMap::new();
+        if let Some(wish) = retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from_static(wish));
+        }
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        Reply::new(status, &headers, Ok(body.as_bytes().to_vec()), now)
+    }
+
+    #[test]
+    fn a_status_means_the_same_everywhere() {
+        #[track_caller]
+        fn check(status: u16, failure: Option<Failure>) {
+            assert_eq!(reply(status, None, "").accepted().err().map(|e| e.failure), failure);
+        }
+        const TEMPORARY: Option<Failure> = Some(Failure::Temporary { retry_after: None });
+        for status in [200, 201, 204] {
+            check(status, None);
+        }
+        for status in [408, 425, 429, 500, 502, 503, 504, 507] {
+            check(status, TEMPORARY);
+        }
+        for status in [301, 302, 307, 400, 401, 403, 404, 410, 413, 422] {
+            check(status, Some(Failure::Permanent));
+        }
+    }
+
+    #[test]
+    fn retry_after_is_read_as_seconds_and_as_a_date() {
+        #[track_caller]
+        fn check(wish: &'static str, seconds: Option<u64>) {
+            let expected = Failure::Temporary { retry_after: seconds.map(Duration::from_secs) };
+            assert_eq!(reply(429, Some(wish), "").failure().failure, expected, "{wish}");
+        }
+        check("42", Some(42));
+        check("Fri, 02 Jan 2026 03:05:05 GMT", Some(60));
+        check("Fri, 02 Jan 2026 03:00:05 GMT", None);
+        check("-5", None);
+        check("soon", None);
+        check("1e300", None);
+    }
+
+    #[test]
+    fn refusals_are_quoted_on_one_line_and_pages_are_not() {
+        assert_eq!(
+            reply(400, None, "{\"error\":\"no\n\u{1b}[31m\"}").failure().message,
+            r#"the far end answered 400 Bad Request: {"error":"no\n\u{1b}[31m"}"#
+        );
+        let page = reply(502, None, "<html>Bad Gateway</html>").failure().message;
+        assert_eq!(page, "the far end answered 502 Bad Gateway");
+    }
+
+    #[test]
+    fn a_page_is_not_json_row_109() {
+        let error = reply(200, None, "<html>log in</html>").json().unwrap_err();
+        assert_eq!(error.failure, Failure::Temporary { retry_after: None });
+    }
+}
