@@ -207,6 +207,16 @@ fn parse(line: &[u8]) -> Result<(u64, ClientJsonRpcMessage), (Value, i32, String
             (id.cloned().unwrap_or_default(), -32600, text)
         }
         // The text of the error names line and column, and never shows the message itself.
-        Err(error) => (Value::Null, -32700, format!("Parse error: {error}")),
+        Err(error) => (id_of(message), -32700, format!("Parse error: {error}")),
     })
+}
+
+/// The id of a message that is too deeply nested to be read whole; the bridge waits for an answer to it.
+fn id_of(message: &[u8]) -> Value {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        id: Option<Value>,
+    }
+    let head: Option<Head> = serde_json::from_slice(message).ok();
+    head.and_then(|head| head.id).unwrap_or_default()
 }
