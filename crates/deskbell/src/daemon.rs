@@ -26,7 +26,9 @@ use tracing::{info, warn};
 use self::doors::Doors;
 pub use self::{info::DaemonInfo, start::connect_or_start};
 use crate::{
+    api,
     app::{App, Running},
+    auth,
     config::Config,
     journal::{Journal, memory::MemoryJournal},
     paths::Paths,
@@ -126,14 +128,19 @@ async fn serve(paths: &Paths, options: &Options) -> anyhow::Result<()> {
     let running = start_app(paths, options)?;
     let doors = doors_of(&running);
     let config = Arc::clone(&running.app.config.borrow());
+    let token = auth::state_token(&paths.token()).context("failed to prepare the token file")?;
     let listener = listen(options, &config).await?;
     let address = listener.local_addr()?;
     let local = UnixListener::from_std(
         socket::listen(&paths.socket()).context("failed to open the local socket")?,
     )?;
 
-    let routes = axum::Router::new();
-    let http = routes.clone();
+    let routes = api::router(Arc::clone(&running.app));
+    let http = auth::guard(
+        routes.clone(),
+        running.app.config.clone(),
+        auth::Door { token, address, anonymous_loopback: options.anonymous_loopback },
+    );
     doors.tasks.spawn(doors.clone().local(local, routes));
     doors.tasks.spawn(doors.clone().http(listener, http));
     DaemonInfo::of_this_process(address)

@@ -125,14 +125,17 @@ impl Intake {
         report.source = report.source.cleaned();
         let rules = Arc::clone(&self.rules.borrow());
         check_names(&report.to, &rules)?;
-        // A repeat must get the first answer, even where its step no longer fits the run.
-        if let Some(first) = self.earlier(report.key.as_ref(), &rules).await? {
-            return Ok(first);
-        }
         let _turn = match &report.kind {
             Kind::Run(step) => Some(self.run_lock(&step.run).lock().await),
             Kind::Notice | Kind::Push => None,
         };
+        // A repeat must get the first answer, even where its step no longer fits the run. For everything else the
+        // commit finds a repeat, and the first report does not pay for the look.
+        if matches!(report.kind, Kind::Run(_))
+            && let Some(first) = self.earlier(report.key.as_ref(), &rules).await?
+        {
+            return Ok(first);
+        }
         for _ in 0..STALE_LIMIT {
             let (accept, accepted) = self.decide(&report, &rules).await?;
             match self.commit(accept).await? {

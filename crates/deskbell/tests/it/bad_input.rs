@@ -1,5 +1,9 @@
 //! Hostile and broken input at every door: a clear answer each, the process alive, nothing sent, nothing lost.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on should say where"
+)]
 
 use serde_json::{Value, json};
 
