@@ -9,6 +9,7 @@ mod door;
 mod tools;
 
 mod caller;
+pub mod http;
 pub mod local;
 
 pub use self::{caller::Connection, door::Door};
