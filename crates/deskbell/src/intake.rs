@@ -181,9 +181,7 @@ impl Intake {
             kind,
             to: report.to.clone(),
         };
-        let title = event.content.title.as_deref().map(str::trim);
-        let skipped =
-            title.is_some_and(|title| rules.skip_titles.iter().any(|skip| skip.trim() == title));
+        let skipped = is_skipped(&event, rules);
         let deliveries = if skipped { Vec::new() } else { plan(&event, rules) };
         let accepted = Accepted {
             event: event.clone(),
@@ -229,12 +227,13 @@ impl Intake {
             Kind::Run(step) => self.run(&step.run).await?,
             Kind::Notice | Kind::Push => None,
         };
+        let skipped = deliveries.is_empty() && is_skipped(&event, rules);
         let channels = deliveries.into_iter().map(|delivery| delivery.id.channel).collect();
         Ok(Some(Accepted {
             event,
             duplicate: true,
             channels,
-            skipped: false,
+            skipped,
             configured: rules.channels.len(),
             run,
         }))
@@ -257,6 +256,11 @@ impl Intake {
         let random = Uuid::new_v4().as_u128();
         self.ids.lock().unwrap_or_else(PoisonError::into_inner).next(now, random)
     }
+}
+
+fn is_skipped(event: &Event, rules: &Rules) -> bool {
+    let title = event.content.title.as_deref().map(str::trim);
+    title.is_some_and(|title| rules.skip_titles.iter().any(|skip| skip.trim() == title))
 }
 
 fn check_names(to: &[ChannelName], rules: &Rules) -> Result<(), Invalid> {

@@ -134,7 +134,14 @@ fn refusal(reason: impl Into<String>) -> CallToolResult {
 
 /// The schema of what a tool's result serialises to.
 fn output_schema<T: JsonSchema + Any>() -> Arc<JsonObject> {
-    rmcp::handler::server::tool::schema_for_output::<T>()
+    let mut schema = Arc::unwrap_or_clone(rmcp::handler::server::tool::schema_for_output::<T>());
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        for property in properties.values_mut().filter_map(Value::as_object_mut) {
+            // Names of Rust's number types are no formats of JSON Schema, and some clients warn of each.
+            property.remove("format");
+        }
+    }
+    Arc::new(schema)
 }
 
 /// `answer` as structured content, which for every tool is an object.

@@ -1,5 +1,6 @@
 //! The built program, through its real doors, in an empty folder.
 
+mod mcp_app;
 mod support;
 mod tree;
 

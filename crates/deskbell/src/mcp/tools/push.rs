@@ -100,6 +100,7 @@ pub(super) struct Queued<'a> {
 
 /// No failures: an object without fields.
 #[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
 struct Errors {}
 
 impl<'a> Queued<'a> {

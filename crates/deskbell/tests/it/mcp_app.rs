@@ -1,0 +1,70 @@
+//! The parts of the program behind the MCP door, with a journal in memory and nobody who carries deliveries out.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::{sync::Arc, time::Duration};
+
+use deskbell::{
+    app::{App, SystemClock},
+    config::Config,
+    dispatch::Health,
+    intake::{Intake, Rules},
+    journal::{Delivery, DeliveryQuery, Entry, EventQuery, Journal, memory::MemoryJournal},
+    live::Live,
+};
+use deskbell_core::{clock::Clock, route::Route};
+use tokio::sync::watch;
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+
+/// An [`App`] and the journal under it.
+pub(crate) struct Parts {
+    pub(crate) app: Arc<App>,
+    pub(crate) journal: Arc<MemoryJournal>,
+    _rules: watch::Sender<Arc<Rules>>,
+    _config: watch::Sender<Arc<Config>>,
+    _stop: DropGuard,
+}
+
+impl Parts {
+    /// With channels of these names, and no routes.
+    pub(crate) fn with_channels(names: &[&str]) -> Self {
+        Self::new(names, Vec::new(), Config::default())
+    }
+
+    pub(crate) fn new(names: &[&str], routes: Vec<Route>, config: Config) -> Self {
+        let journal = Arc::new(MemoryJournal::default());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let (rules, follow_rules) = watch::channel(Arc::new(Rules {
+            routes,
+            channels: names.iter().map(|name| name.parse().unwrap()).collect(),
+            update_interval: Duration::from_secs(5),
+            skip_titles: vec!["quiet".to_owned()],
+        }));
+        let (config, follow_config) = watch::channel(Arc::new(config));
+        let stop = CancellationToken::new();
+        let shared = Arc::clone(&journal) as Arc<dyn Journal>;
+        let app = App {
+            started_at: clock.now(),
+            clock: Arc::clone(&clock),
+            journal: Arc::clone(&shared),
+            intake: Intake::new(Arc::clone(&shared), clock, follow_rules),
+            live: Live::new(shared, &TaskTracker::new(), stop.clone()),
+            config: follow_config,
+            channels: watch::channel(Arc::default()).1,
+            health: watch::channel(Health::default()).1,
+        };
+        let stop = stop.drop_guard();
+        Self { app: Arc::new(app), journal, _rules: rules, _config: config, _stop: stop }
+    }
+
+    pub(crate) async fn events(&self) -> Vec<Entry> {
+        self.journal.events(EventQuery::first(1_000)).await.unwrap()
+    }
+
+    pub(crate) async fn deliveries(&self) -> Vec<Delivery> {
+        let query = DeliveryQuery { limit: 1_000, ..DeliveryQuery::default() };
+        self.journal.deliveries(query).await.unwrap()
+    }
+}
