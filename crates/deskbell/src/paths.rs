@@ -29,9 +29,9 @@ pub enum PathsError {
     /// Nothing says where the user's files are.
     #[error("no home folder is known; set HOME, or DESKBELL_STATE_DIR and DESKBELL_CONFIG")]
     NoHome,
-    /// A folder that was named is not absolute, so it would depend on where the program starts.
-    #[error("{variable} is {}; expected an absolute path", .path.display())]
-    Relative {
+    /// A relative path was named, and the folder that it is relative to is gone.
+    #[error("{variable} is {}, and the current folder cannot be told", .path.display())]
+    Nowhere {
         /// The variable.
         variable: &'static str,
         /// Its value.
@@ -59,7 +59,7 @@ impl Paths {
     /// Without `HOME`, as in some services and containers, the user database is asked.
     ///
     /// # Errors
-    /// Says which variable is missing or not absolute.
+    /// Says which variable is missing or names no place.
     pub fn from_process() -> Result<Self, PathsError> {
         Self::from_env(&|name| match (name, std::env::var_os(name)) {
             ("HOME", None) => etcetera::home_dir().ok().map(PathBuf::into_os_string),
@@ -71,7 +71,7 @@ impl Paths {
     /// directories, else their places under the home folder.
     ///
     /// # Errors
-    /// Says which variable is missing or not absolute.
+    /// Says which variable is missing or names no place.
     pub fn from_env(env: Lookup<'_>) -> Result<Self, PathsError> {
         let state = match named(env, "DESKBELL_STATE_DIR")? {
             Some(folder) => folder,
@@ -172,12 +172,14 @@ fn base(env: Lookup<'_>, base: &Base) -> Result<PathBuf, PathsError> {
     absolute("HOME").map(|home| home.join(base.under_home)).ok_or(PathsError::NoHome)
 }
 
-/// The path that a variable of ours names, unless it is empty.
+/// The path that a variable of ours names, unless it is empty. A relative one starts at the current folder, and is made
+/// absolute at once, because a daemon that is started later has another.
 fn named(env: Lookup<'_>, variable: &'static str) -> Result<Option<PathBuf>, PathsError> {
-    match env(variable).filter(|value| !value.is_empty()).map(PathBuf::from) {
-        Some(path) if path.is_relative() => Err(PathsError::Relative { variable, path }),
-        found => Ok(found),
-    }
+    let Some(path) = env(variable).filter(|value| !value.is_empty()).map(PathBuf::from) else {
+        return Ok(None);
+    };
+    let absolute = std::path::absolute(&path);
+    absolute.map(Some).map_err(|_| PathsError::Nowhere { variable, path })
 }
 
 fn machine(env: Lookup<'_>) -> PathBuf {
@@ -262,12 +264,11 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_folder_of_ours_is_refused() {
-        let error = paths(&[("HOME", "/h"), ("DESKBELL_STATE_DIR", "x")]).unwrap_err();
-        assert_eq!(error.to_string(), "DESKBELL_STATE_DIR is x; expected an absolute path");
+    fn a_relative_folder_of_ours_starts_at_the_current_one() {
+        let paths = paths(&[("HOME", "/home/ann"), ("DESKBELL_STATE_DIR", "state")]).unwrap();
+        assert_eq!(paths.state, std::env::current_dir().unwrap().join("state"));
     }
 
-    #[cfg(unix)]
     #[test]
     fn the_state_folder_is_for_its_owner_only() {
         use std::os::unix::fs::PermissionsExt as _;

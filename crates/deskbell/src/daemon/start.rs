@@ -61,6 +61,7 @@ fn start(paths: &Paths) -> io::Result<()> {
     let mut daemon = Command::new(program()?)
         .args(["serve", "--detached"])
         .env("DESKBELL_STATE_DIR", &paths.state)
+        .envs(std::env::var_os("DESKBELL_CONFIG").map(|_| ("DESKBELL_CONFIG", &paths.config_user)))
         .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
