@@ -68,7 +68,7 @@ pub struct TracingTarget {
 }
 
 /// A log file that is appended to and rotated.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogFile {
     /// Where it is.
     pub path: PathBuf,
