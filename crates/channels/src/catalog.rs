@@ -3,7 +3,9 @@
 mod console;
 mod dingtalk_bot;
 mod file;
+mod mqtt;
 mod ntfy;
+mod smtp;
 mod telegram;
 mod webhook_json;
 
@@ -23,7 +25,9 @@ const KINDS: &[ChannelKind] = &[
     console::KIND,
     dingtalk_bot::KIND,
     file::KIND,
+    mqtt::KIND,
     ntfy::KIND,
+    smtp::KIND,
     telegram::KIND,
     webhook_json::KIND,
 ];

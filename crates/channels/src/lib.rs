@@ -18,6 +18,7 @@ pub mod render;
 pub mod address;
 mod guard;
 pub mod http;
+pub mod mail;
 pub mod reply;
 pub mod secret;
 mod tls;

@@ -1,0 +1,164 @@
+use std::{net::IpAddr, path::PathBuf, sync::OnceLock};
+
+use deskbell_core::text::{cut, one_line};
+use lettre::{
+    AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor,
+    transport::smtp::{
+        Error,
+        authentication::Credentials,
+        client::{Certificate, CertificateStore, Tls, TlsParameters},
+    },
+};
+
+use crate::{
+    mail::{self, MailAddress},
+    prelude::*,
+    tls,
+};
+
+pub(crate) const KIND: ChannelKind = ChannelKind::of::<Smtp>(About {
+    name: "smtp",
+    docs: "https://www.rfc-editor.org/rfc/rfc5321",
+    transport: Transport::Smtp,
+    dialect: Dialect::Plain,
+    limits: Limits::NONE,
+    edits: false,
+    example: r#"
+        host = "mail.example.com"
+        user = "bell@example.com"
+        password = "app-password-4711"
+        from = "Deskbell <bell@example.com>"
+        to = ["ada@example.com", "Grace <grace@example.com>"]
+    "#,
+});
+
+/// Mail through your mail provider's server.
+///
+/// 1. Set `host` to the server your provider names for outgoing mail.
+/// 2. Set `user` and `password`. Providers with two-factor login ask for an app password made for this.
+/// 3. Set `from` to an address you may send from, and `to` to the readers.
+///
+/// All readers get the same mail; where the server refuses one of them, none gets it and the refusal is shown. The
+/// mails of a run form one thread.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Smtp {
+    /// Name of the mail server.
+    host: String,
+    /// Port of the server; without it 587 for `starttls`, 465 for `tls`, 25 for `none`.
+    port: Option<u16>,
+    /// How the connection is protected: `starttls`, `tls` (from the first byte) or `none`.
+    #[serde(default)]
+    security: Security,
+    /// User to log in as.
+    user: Option<String>,
+    /// Password of the user.
+    password: Option<Secret>,
+    /// Sender.
+    from: MailAddress,
+    /// Readers.
+    to: Vec<MailAddress>,
+    /// Certificates to trust beside the machine's, as a PEM file, for servers with a certificate of their own.
+    ca_file: Option<PathBuf>,
+    /// Made when it is first needed, because it reads the machine's certificates.
+    #[serde(skip)]
+    tls: OnceLock<Result<TlsParameters, String>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+enum Security {
+    #[default]
+    Starttls,
+    Tls,
+    None,
+}
+
+#[async_trait]
+impl Channel for Smtp {
+    async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
+        let mail = mail::compose(message, cx, &self.from, &self.to)?;
+        if let Some(preview) = &cx.preview {
+            preview.note(json!({
+                "transport": "smtp",
+                "from": self.from.to_string(),
+                "to": self.to.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                "body": String::from_utf8_lossy(&mail.formatted()),
+            }));
+            return Ok(Receipt::default());
+        }
+        self.server(cx)?.send(mail).await.map_err(|error| failure(&error))?;
+        Ok(Receipt { message_id: Some(mail::message_id(cx, &self.from)) })
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let local = self.host == "localhost"
+            || self.host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
+        match (&self.user, &self.password) {
+            _ if self.to.is_empty() => Err(ConfigError("`to` names no reader".to_owned())),
+            (Some(_), None) => Err(ConfigError("`password` is missing beside `user`".to_owned())),
+            (None, Some(_)) => Err(ConfigError("`user` is missing beside `password`".to_owned())),
+            (Some(_), Some(_)) if self.security == Security::None && !local => Err(ConfigError(
+                "`security` is `none`, which would show `password` to the network; expected `starttls` or `tls`"
+                    .to_owned(),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Smtp {
+    fn server(&self, cx: &SendContext) -> Result<AsyncSmtpTransport<Tokio1Executor>, SendError> {
+        let (tls, port) = match self.security {
+            Security::Starttls => (Tls::Required(self.tls()?), 587),
+            Security::Tls => (Tls::Wrapper(self.tls()?), 465),
+            Security::None => (Tls::None, 25),
+        };
+        let mut server = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&self.host)
+            .port(self.port.unwrap_or(port))
+            .tls(tls)
+            .timeout(Some(cx.timeout));
+        if let (Some(user), Some(password)) = (&self.user, &self.password) {
+            let password = password.expose().to_owned();
+            server = server.credentials(Credentials::new(user.clone(), password));
+        }
+        Ok(server.build())
+    }
+
+    fn tls(&self) -> Result<TlsParameters, SendError> {
+        self.tls.get_or_init(|| self.trusted()).clone().map_err(SendError::permanent)
+    }
+
+    fn trusted(&self) -> Result<TlsParameters, String> {
+        let extra = self.ca_file.as_deref().map(tls::read).transpose();
+        let mut machine = TlsParameters::builder(self.host.clone());
+        let mut bundled =
+            TlsParameters::builder(self.host.clone()).certificate_store(CertificateStore::None);
+        let certificate =
+            |der: &[u8]| Certificate::from_der(der.to_vec()).map_err(|error| error.to_string());
+        for der in extra.map_err(|error| error.to_string())?.into_iter().flatten() {
+            machine = machine.add_root_certificate(certificate(&der)?);
+            bundled = bundled.add_root_certificate(certificate(&der)?);
+        }
+        machine.build_rustls().or_else(|_| {
+            // As in `tls`: a machine may have no certificates at all.
+            for der in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
+                bundled = bundled.add_root_certificate(certificate(der)?);
+            }
+            bundled.build_rustls().map_err(|error| error.to_string())
+        })
+    }
+}
+
+/// What a failure means: servers say it with the first digit of their code.
+fn failure(error: &Error) -> SendError {
+    let told = cut(&one_line(&error.to_string()), 300, Unit::Characters);
+    if error.is_permanent() || error.is_client() {
+        SendError::permanent(format!("the mail server refused: {told}"))
+    } else if error.is_transient() {
+        SendError::temporary(format!("the mail server refused for now: {told}"))
+    } else {
+        SendError::temporary(format!("cannot reach the mail server: {told}"))
+    }
+}

@@ -1,0 +1,147 @@
+//! A message as a mail: addresses as users write them, and the MIME text.
+
+use std::{
+    borrow::Cow,
+    fmt,
+    time::{Duration, SystemTime},
+};
+
+use aws_lc_rs::digest;
+use deskbell_core::{
+    Level, Message,
+    text::{self, Unit},
+};
+use lettre::message::{
+    Mailbox, MultiPart, SinglePart,
+    header::{ContentType, HeaderName, HeaderValue},
+};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+use crate::{
+    channel::{SendContext, SendError},
+    render::Dialect,
+};
+
+/// The longest subject that is made of a text's first line, in characters.
+const SUBJECT: usize = 78;
+
+/// A mail address, with or without a name: `Deskbell <bell@example.com>`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MailAddress(Mailbox);
+
+impl MailAddress {
+    /// Reads an address.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.trim().parse().ok().map(Self)
+    }
+
+    /// What stands after the `@`.
+    fn domain(&self) -> &str {
+        self.0.email.domain()
+    }
+}
+
+impl fmt::Display for MailAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<'de> Deserialize<'de> for MailAddress {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::parse(&String::deserialize(deserializer)?).ok_or_else(|| {
+            D::Error::custom("not a mail address, expected one such as `Bell <bell@example.com>`")
+        })
+    }
+}
+
+impl JsonSchema for MailAddress {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "MailAddress".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+/// The id that the mail for `cx` carries. It is the same in every attempt, so that servers and readers see a repeat.
+pub(crate) fn message_id(cx: &SendContext, from: &MailAddress) -> String {
+    format!("<{}@{}>", cx.id(), from.domain())
+}
+
+/// `message` as a mail, as text and as HTML.
+pub(crate) fn compose(
+    message: &Message,
+    cx: &SendContext,
+    from: &MailAddress,
+    to: &[MailAddress],
+) -> Result<lettre::Message, SendError> {
+    let (urgency, importance) = match message.level {
+        Level::Debug | Level::Info | Level::Notice => ("3", "normal"),
+        Level::Warning => ("2", "high"),
+        Level::Error | Level::Critical | Level::Alert | Level::Emergency => ("1", "high"),
+    };
+    let mut mail = lettre::Message::builder()
+        .from(from.0.clone())
+        .subject(subject(message))
+        .date(date(cx))
+        .message_id(Some(message_id(cx, from)))
+        .raw_header(header("X-Priority", urgency))
+        .raw_header(header("Importance", importance))
+        // Answering machines stay quiet (RFC 3834).
+        .raw_header(header("Auto-Submitted", "auto-generated"));
+    for to in to {
+        mail = mail.to(to.0.clone());
+    }
+    if let Some(run) = &message.run {
+        // No mail has this id; it is what holds the mails of a run together.
+        let run = fingerprint(&format!("{} {}", cx.delivery.channel, run.id));
+        let thread = format!("<run.{run}@{}>", from.domain());
+        mail = mail.in_reply_to(thread.clone()).references(thread);
+    }
+    let part = |kind, body: String| SinglePart::builder().header(kind).body(body);
+    let body = MultiPart::alternative()
+        .boundary(format!("deskbell-{}", fingerprint(&cx.id())))
+        .singlepart(part(ContentType::TEXT_PLAIN, Dialect::Plain.body(message)))
+        .singlepart(part(ContentType::TEXT_HTML, page(message)));
+    mail.multipart(body)
+        .map_err(|error| SendError::permanent(format!("cannot write a mail: {error}")))
+}
+
+fn subject(message: &Message) -> String {
+    let title = message.title.clone().unwrap_or_else(|| {
+        let plain = Dialect::Plain.body(message);
+        let line = plain.lines().find(|line| !line.trim().is_empty()).unwrap_or("Deskbell");
+        text::cut(line.trim(), SUBJECT, Unit::Characters)
+    });
+    // A line break in a header would begin another one.
+    text::one_line(&title).into_owned()
+}
+
+fn page(message: &Message) -> String {
+    format!(
+        "<!doctype html>\n<html><head><meta charset=\"utf-8\"></head><body>\n{}\n</body></html>\n",
+        Dialect::Html.body(message)
+    )
+}
+
+fn date(cx: &SendContext) -> SystemTime {
+    let seconds = u64::try_from(cx.now.as_second()).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+fn header(name: &'static str, value: &str) -> HeaderValue {
+    HeaderValue::new(HeaderName::new_from_ascii_str(name), value.to_owned())
+}
+
+/// A short name for `text` that is always the same.
+fn fingerprint(text: &str) -> String {
+    let digest = digest::digest(&digest::SHA256, text.as_bytes());
+    digest.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+}
