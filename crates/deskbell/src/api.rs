@@ -24,6 +24,7 @@ use std::sync::Arc;
 use axum::Router;
 
 pub use openapi::{document, page};
+pub(crate) use query::LIMIT_MAX;
 
 use crate::app::App;
 

@@ -1,9 +1,9 @@
 //! The commands: what each is called, how it ends, and how it speaks to the person who typed it.
 //!
 //! One file per command holds its arguments and what it does. Data goes to stdout, everything else to stderr.
-#![expect(dead_code, reason = "the commands arrive one by one")]
 
 mod channel;
+mod client;
 mod completions;
 mod config;
 mod delivery;
@@ -15,8 +15,12 @@ mod history;
 pub mod mcp;
 mod notify;
 mod output;
+mod report;
 mod runs;
 pub mod serve;
+mod show;
+mod table;
+mod time;
 mod trust;
 mod watch;
 mod why;
@@ -25,6 +29,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
+pub(crate) use client::Client;
 pub(crate) use output::{Exit, Failure, Output};
 
 /// Runs the command that the arguments name.

@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 
 use deskbell_core::{
-    DeliveryId, Event, EventId, Level, Run, Source,
+    DeliveryId, Event, EventId, Invalid, Level, Run, Source,
     delivery::DeliveryState,
-    event::Kind,
+    event::{Content, Kind},
     run::{Progress, RunStep},
 };
 use jiff::Timestamp;
@@ -105,6 +105,49 @@ impl<'a> EventBody<'a> {
             source: SourceBody::of(&event.source),
             to: event.to.iter().map(|name| name.as_str().into()).collect(),
         }
+    }
+}
+
+impl TryFrom<&EventBody<'_>> for Event {
+    type Error = Invalid;
+
+    /// The event that was written, for whoever shows it.
+    fn try_from(body: &EventBody<'_>) -> Result<Self, Invalid> {
+        let kind = match (body.kind.as_ref(), &body.run) {
+            ("push", _) => Kind::Push,
+            ("run", Some(step)) => Kind::Run(step.try_into()?),
+            _ => Kind::Notice,
+        };
+        Ok(Self {
+            id: body.id,
+            at: body.at,
+            level: body.level,
+            context: body.context.parse()?,
+            source: body.source.clone().into(),
+            content: Content {
+                title: body.title.as_deref().map(str::to_owned),
+                text: body.text.clone().into_owned(),
+                format: body.format.parse()?,
+                data: body.data.clone().map(Cow::into_owned),
+            },
+            kind,
+            to: body.to.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl TryFrom<&StepBody<'_>> for RunStep {
+    type Error = Invalid;
+
+    fn try_from(body: &StepBody<'_>) -> Result<Self, Invalid> {
+        let progress = body.progress.map(|fraction| Progress::new("progress", fraction));
+        Ok(Self {
+            run: body.id.parse()?,
+            phase: body.phase.parse()?,
+            step: body.step.as_deref().map(str::to_owned),
+            progress: progress.transpose()?,
+            reported_at: body.reported_at,
+        })
     }
 }
 
@@ -348,7 +391,6 @@ pub struct AttemptBody {
 #[schemars(rename = "EventPage")]
 pub struct EventPage<'a> {
     /// The events.
-    #[serde(bound(deserialize = "'de: 'a"))]
     pub events: Vec<EventBody<'a>>,
     /// Where the next page begins: give it as `after` (oldest first) or `before` (newest first). Absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -490,4 +532,42 @@ pub struct StatusBody {
     pub viewers: usize,
     /// What is wrong with the configuration.
     pub problems: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use deskbell_core::{event::EventIds, run::Phase};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_is_written_and_read_back() {
+        let event = Event {
+            id: EventIds::default().next(Timestamp::UNIX_EPOCH, 7),
+            at: Timestamp::UNIX_EPOCH,
+            level: Level::Error,
+            context: "safety".parse().unwrap(),
+            source: Source { client: Some("ci".to_owned()), ..Source::default() },
+            content: Content {
+                title: Some("t".to_owned()),
+                text: "a \u{1b}[31m".to_owned(),
+                data: Some(json!({ "n": [1, null] })),
+                ..Content::default()
+            },
+            kind: Kind::Run(RunStep {
+                run: "r/1".parse().unwrap(),
+                phase: Phase::Error,
+                step: Some("s".to_owned()),
+                progress: Progress::new("progress", 0.25).ok(),
+                reported_at: Timestamp::UNIX_EPOCH,
+            }),
+            to: vec!["phone".parse().unwrap()],
+        };
+        let body = EventBody::of(Cursor { major: 0, minor: 31 }, &event);
+        let json = serde_json::to_string(&body).unwrap();
+        let read: EventBody<'static> = serde_json::from_str(&json).unwrap();
+        assert_eq!(Event::try_from(&read).unwrap(), event);
+        assert_eq!(read.cursor.to_string(), "0-1f");
+    }
 }

@@ -1,8 +1,17 @@
 //! `deskbell channel`: what is configured, whether it works, what would be sent.
 
-use deskbell_core::{ChannelName, Level};
+use deskbell_core::{ChannelName, Level, clock::Clock as _, text};
 
-use super::{Exit, Failure, Output};
+use super::{
+    Client, Exit, Failure, Output, client,
+    output::{ERROR, STRONG, WARNING, styled},
+    show::{self, Dates},
+    table::{self, Cell},
+};
+use crate::{
+    api::wire::{ChannelBody, ChannelList, TestBody},
+    app::SystemClock,
+};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -56,6 +65,76 @@ pub(crate) struct Preview {
     json: bool,
 }
 
-pub(crate) async fn run(_command: Command, _output: &Output) -> anyhow::Result<Exit> {
-    Err(Failure::new(Exit::Failed, "not there yet").into())
+pub(crate) async fn run(command: Command, output: &Output) -> anyhow::Result<Exit> {
+    match command {
+        Command::List { json } => list(&Client::of_this_user()?, json, output).await,
+        Command::Test { name, json } => test(&Client::of_this_user()?, &name, json, output).await,
+        Command::Preview(_args) => {
+            Err(Failure::new(Exit::Failed, "previews are not built in yet").into())
+        }
+    }
+}
+
+async fn list(client: &Client, json: bool, output: &Output) -> anyhow::Result<Exit> {
+    let list: ChannelList = client.get("/v1/channels").await?;
+    if json {
+        list.channels.iter().try_for_each(|channel| output.json(channel))?;
+    } else {
+        let dates = Dates::at(SystemClock.now());
+        let rows: Vec<_> = list.channels.iter().map(|channel| row(channel, &dates)).collect();
+        table::lines(&rows).iter().try_for_each(|line| output.line(line))?;
+    }
+    for problem in &list.problems {
+        output.note(format_args!("{} {}", styled(WARNING, "warning:"), text::one_line(problem)));
+    }
+    if list.channels.is_empty() && list.problems.is_empty() {
+        output.note("no channel is configured");
+        output.hint(
+            "add one to the configuration, such as `[channels.phone]` with `kind = \"ntfy\"`",
+        );
+    }
+    Ok(if list.problems.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+fn row(channel: &ChannelBody, dates: &Dates) -> Vec<Cell> {
+    let last = match (&channel.last_error, channel.last_sent_at) {
+        (Some(last), sent_at) if Some(last.at) > sent_at => {
+            format!("{}: {}", dates.short(last.at), last.error)
+        }
+        (_, Some(at)) => format!("{}: sent", dates.short(at)),
+        _ => "nothing sent since the daemon started".to_owned(),
+    };
+    vec![
+        Cell::styled(&channel.name, STRONG),
+        Cell::new(&channel.kind),
+        show::state(&channel.flow),
+        Cell::new(last),
+    ]
+}
+
+async fn test(
+    client: &Client,
+    name: &ChannelName,
+    json: bool,
+    output: &Output,
+) -> anyhow::Result<Exit> {
+    let path = format!("/v1/channels/{}/test", client::segment(name.as_str()));
+    let test: TestBody = client.post(&path).await?;
+    if json {
+        output.json(&test)?;
+    } else {
+        let error = test.error.as_deref().map(|error| format!(": {}", text::one_line(error)));
+        let receipt = test.delivery.message_id.as_ref();
+        let receipt = receipt.map(|id| format!(", and calls it {}", text::one_line(id)));
+        output.line(match test.outcome.as_str() {
+            "sent" => format!("{name}: the far end took it{}", receipt.unwrap_or_default()),
+            "failed" => format!("{name}: {}{}", styled(ERROR, "failed"), error.unwrap_or_default()),
+            _ => format!("{name}: {}", styled(WARNING, "no answer yet")),
+        })?;
+    }
+    Ok(match test.outcome.as_str() {
+        "sent" => Exit::Done,
+        "failed" => Exit::Failed,
+        _ => Exit::StillOpen,
+    })
 }

@@ -2,7 +2,16 @@
 
 use deskbell_core::{ChannelName, DeliveryId, EventId, delivery::DeliveryState};
 
-use super::{Exit, Failure, Output};
+use super::{
+    Client, Exit, Output, client,
+    output::QUIET,
+    show,
+    table::{self, Cell},
+};
+use crate::api::{
+    LIMIT_MAX,
+    wire::{DeliveryBody, DeliveryList},
+};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -49,6 +58,62 @@ pub(crate) struct Retry {
     json: bool,
 }
 
-pub(crate) async fn run(_command: Command, _output: &Output) -> anyhow::Result<Exit> {
-    Err(Failure::new(Exit::Failed, "not there yet").into())
+pub(crate) async fn run(command: Command, output: &Output) -> anyhow::Result<Exit> {
+    let client = Client::of_this_user()?;
+    match command {
+        Command::List(args) => list(&client, args, output).await,
+        Command::Retry(args) => retry(&client, &args, output).await,
+    }
+}
+
+async fn list(client: &Client, args: List, output: &Output) -> anyhow::Result<Exit> {
+    let query = client::query(&[
+        ("state", args.state.map(|state| state.to_string())),
+        ("channel", args.channel.map(|channel| channel.to_string())),
+        ("event", args.event.map(|event| event.to_string())),
+        ("limit", Some(args.limit.clamp(1, LIMIT_MAX).to_string())),
+    ]);
+    let list: DeliveryList = client.get(&format!("/v1/deliveries{query}")).await?;
+    if args.json {
+        list.deliveries.iter().try_for_each(|delivery| output.json(delivery))?;
+        return Ok(Exit::Done);
+    }
+    if list.deliveries.is_empty() {
+        output.note("there are no deliveries that fit");
+    }
+    let rows: Vec<_> = list.deliveries.iter().map(row).collect();
+    table::lines(&rows).iter().try_for_each(|line| output.line(line))?;
+    Ok(Exit::Done)
+}
+
+fn row(delivery: &DeliveryBody) -> Vec<Cell> {
+    let attempts = match delivery.attempt_count {
+        1 => "1 attempt".to_owned(),
+        count => format!("{count} attempts"),
+    };
+    let latest = delivery.waits_for.as_ref().map(|what| format!("waits for {what}"));
+    let latest = delivery.latest_error().map(str::to_owned).or(latest);
+    vec![
+        Cell::styled(&delivery.id, QUIET),
+        show::state(delivery.state.as_str()),
+        Cell::new(attempts),
+        Cell::new(latest.unwrap_or_default()),
+    ]
+}
+
+async fn retry(client: &Client, args: &Retry, output: &Output) -> anyhow::Result<Exit> {
+    let mut exit = Exit::Done;
+    for id in &args.ids {
+        let path = format!("/v1/deliveries/{}/retry", client::segment(&id.to_string()));
+        match client.post::<DeliveryBody>(&path).await {
+            Ok(delivery) if args.json => output.json(&delivery)?,
+            Ok(delivery) => output.note(format_args!("{}: due again", delivery.id)),
+            // One that cannot be tried again must not keep the others from it.
+            Err(error) => {
+                output.error(&error);
+                exit = Exit::Failed;
+            }
+        }
+    }
+    Ok(exit)
 }

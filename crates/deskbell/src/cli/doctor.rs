@@ -1,6 +1,37 @@
 //! `deskbell doctor`: checks the whole way and says what to do.
 
-use super::{Exit, Failure, Output};
+use std::{
+    fs::{self, File},
+    io::{self, Write as _},
+    path::Path,
+    time::Duration,
+};
+
+use deskbell_core::text;
+use serde::Serialize;
+use tokio::{net::TcpStream, time::Instant};
+
+use super::{
+    Client, Exit, Output,
+    output::{ERROR, GOOD, STRONG, WARNING, styled},
+};
+use crate::{
+    api::{
+        LIMIT_MAX,
+        wire::{ChannelList, DeliveryList, EventPage, StatusBody},
+    },
+    daemon::DaemonInfo,
+    paths::Paths,
+};
+
+/// How many times the disk is measured.
+const FLUSHES: usize = 5;
+
+/// A disk that takes longer than this to keep something makes every report slow.
+const SLOW_FLUSH: Duration = Duration::from_millis(50);
+
+/// How long the HTTP listener may take to answer.
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 
 /// Checks the whole way from this command to each channel, and says what to do.
 #[derive(Debug, clap::Args)]
@@ -14,6 +45,276 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) async fn run(_args: Args, _output: &Output) -> anyhow::Result<Exit> {
-    Err(Failure::new(Exit::Failed, "not there yet").into())
+pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
+    let mut report = Report { json: args.json, output, is_bad: false };
+    let Some(paths) = folder(&mut report)? else {
+        return Ok(Exit::Failed);
+    };
+    disk(&mut report, &paths)?;
+    let client = Client::new(paths);
+    if let Some(status) = daemon(&mut report, &client).await? {
+        journal(&mut report, &client).await?;
+        clock(&mut report, &client, &status).await?;
+        configuration(&mut report, &status)?;
+        channels(&mut report, &client).await?;
+        given_up(&mut report, &client).await?;
+        web(&mut report, &client).await?;
+    }
+    if !report.json {
+        output.note(if report.is_bad { "something needs you" } else { "all is well" });
+    }
+    Ok(if report.is_bad { Exit::Failed } else { Exit::Done })
+}
+
+/// What a check found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Finding {
+    Good,
+    Warning,
+    Bad,
+}
+
+#[derive(Debug, Serialize)]
+struct Check<'a> {
+    check: &'a str,
+    finding: Finding,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<&'a str>,
+}
+
+struct Report<'a> {
+    json: bool,
+    output: &'a Output,
+    is_bad: bool,
+}
+
+impl Report<'_> {
+    fn good(&mut self, check: &str, detail: impl Into<String>) -> io::Result<()> {
+        self.tell(&Check { check, finding: Finding::Good, detail: detail.into(), advice: None })
+    }
+
+    fn warning(&mut self, check: &str, detail: impl Into<String>, advice: &str) -> io::Result<()> {
+        let advice = Some(advice);
+        self.tell(&Check { check, finding: Finding::Warning, detail: detail.into(), advice })
+    }
+
+    fn bad(&mut self, check: &str, detail: impl Into<String>, advice: &str) -> io::Result<()> {
+        let advice = Some(advice);
+        self.tell(&Check { check, finding: Finding::Bad, detail: detail.into(), advice })
+    }
+
+    fn tell(&mut self, check: &Check<'_>) -> io::Result<()> {
+        self.is_bad |= check.finding == Finding::Bad;
+        if self.json {
+            return self.output.json(check);
+        }
+        let word = match check.finding {
+            Finding::Good => styled(GOOD, "ok     "),
+            Finding::Warning => styled(WARNING, "warning"),
+            Finding::Bad => styled(ERROR, "problem"),
+        };
+        let detail = text::one_line(&check.detail);
+        self.output.line(format_args!("{word}  {}: {detail}", styled(STRONG, check.check)))?;
+        check.advice.map_or(Ok(()), |advice| self.output.line(format_args!("         → {advice}")))
+    }
+}
+
+fn folder(report: &mut Report<'_>) -> anyhow::Result<Option<Paths>> {
+    let advice = "choose another folder with DESKBELL_STATE_DIR";
+    let paths = match Paths::from_process() {
+        Ok(paths) => paths,
+        Err(error) => {
+            report.bad("state folder", error.to_string(), advice)?;
+            return Ok(None);
+        }
+    };
+    match paths.create_state() {
+        Ok(()) => {
+            report.good("state folder", paths.state.display().to_string())?;
+            Ok(Some(paths))
+        }
+        Err(error) => {
+            let detail = format!("{:#}", anyhow::Error::from(error));
+            report.bad("state folder", detail, advice)?;
+            Ok(None)
+        }
+    }
+}
+
+/// How long the disk takes to keep something. Every accept waits for that.
+fn disk(report: &mut Report<'_>, paths: &Paths) -> io::Result<()> {
+    let path = paths.state.join(format!("doctor-{}.tmp", std::process::id()));
+    let measured = flush_time(&path);
+    drop(fs::remove_file(&path));
+    match measured {
+        Ok(time) if time < SLOW_FLUSH => {
+            report.good("disk", format!("keeps a page within {}", millis(time)))
+        }
+        Ok(time) => report.warning(
+            "disk",
+            format!("takes {} to keep a page", millis(time)),
+            "every report waits that long; put the state folder on a faster disk",
+        ),
+        Err(error) => report.bad(
+            "disk",
+            format!("failed to write to the state folder: {error}"),
+            "free some space, or make the folder writable",
+        ),
+    }
+}
+
+/// The middle one of a few measurements.
+fn flush_time(path: &Path) -> io::Result<Duration> {
+    let mut file = File::create(path)?;
+    let mut times = Vec::with_capacity(FLUSHES);
+    for _ in 0..FLUSHES {
+        let start = Instant::now();
+        file.write_all(&[0; 4096])?;
+        file.sync_data()?;
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    Ok(times.get(FLUSHES / 2).copied().unwrap_or_default())
+}
+
+fn millis(time: Duration) -> String {
+    format!("{:.1} ms", time.as_secs_f64() * 1_000.0)
+}
+
+async fn daemon(report: &mut Report<'_>, client: &Client) -> io::Result<Option<StatusBody>> {
+    let status = match client.get::<StatusBody>("/v1/status").await {
+        Ok(status) => status,
+        Err(error) => {
+            let log = client.paths().log();
+            let advice =
+                format!("look into {}, or run `deskbell serve` to see it start", log.display());
+            report.bad("daemon", format!("{error:#}"), &advice)?;
+            return Ok(None);
+        }
+    };
+    let detail = format!("version {}, process {}", status.version, status.pid);
+    if status.version == crate::VERSION {
+        report.good("daemon", detail)?;
+    } else {
+        let detail = format!("{detail}; this command is version {}", crate::VERSION);
+        let advice =
+            format!("end it with `kill {}`; the next command starts the new one", status.pid);
+        report.warning("daemon", detail, &advice)?;
+    }
+    Ok(Some(status))
+}
+
+async fn journal(report: &mut Report<'_>, client: &Client) -> io::Result<()> {
+    let start = Instant::now();
+    match client.check("/readyz").await {
+        Ok(()) => report.good(
+            "journal",
+            format!("reads and writes, {} there and back", millis(start.elapsed())),
+        ),
+        Err(error) => report.bad(
+            "journal",
+            format!("{error:#}"),
+            "nothing is accepted until this is mended; the daemon's log says more",
+        ),
+    }
+}
+
+/// A clock that was set back shows in the newest event, and leads to odd waits.
+async fn clock(
+    report: &mut Report<'_>,
+    client: &Client,
+    status: &StatusBody,
+) -> anyhow::Result<()> {
+    let newest: EventPage<'static> = client.get("/v1/events?limit=1").await?;
+    let newest = newest.events.first().map(|event| event.at);
+    match newest {
+        Some(at) if at > status.now => report.warning(
+            "clock",
+            format!("it is {}, and the newest event is of {at}", status.now),
+            "the clock was set back; what waits for a time may wait longer",
+        )?,
+        _ => report.good("clock", status.now.to_string())?,
+    }
+    Ok(())
+}
+
+fn configuration(report: &mut Report<'_>, status: &StatusBody) -> io::Result<()> {
+    if status.problems.is_empty() {
+        return report.good("configuration", "no problems");
+    }
+    let advice = "correct the configuration; the daemon takes it up by itself";
+    status.problems.iter().try_for_each(|problem| report.bad("configuration", problem, advice))
+}
+
+async fn channels(report: &mut Report<'_>, client: &Client) -> anyhow::Result<()> {
+    let list: ChannelList = client.get("/v1/channels").await?;
+    if list.channels.is_empty() {
+        report.good(
+            "channels",
+            "none configured; events are in the journal and on the live stream",
+        )?;
+    }
+    for channel in &list.channels {
+        let check = format!("channel {}", channel.name);
+        let error = channel.last_error.as_ref().map(|last| last.error.as_str()).unwrap_or_default();
+        let detail = format!(
+            "{}, {}, {} sent, {} failed",
+            channel.kind, channel.flow, channel.sent, channel.failed
+        );
+        match channel.flow.as_str() {
+            "open" | "limited" => report.good(&check, detail)?,
+            "broken" => report.bad(
+                &check,
+                format!("{detail}: {error}"),
+                &format!("mend the cause, then run `deskbell channel test {}`", channel.name),
+            )?,
+            _ => report.warning(
+                &check,
+                format!("{detail}: {error}"),
+                &format!(
+                    "it is tried again by itself; `deskbell channel test {}` tries at once",
+                    channel.name
+                ),
+            )?,
+        }
+    }
+    Ok(())
+}
+
+async fn given_up(report: &mut Report<'_>, client: &Client) -> anyhow::Result<()> {
+    let query = format!("/v1/deliveries?state=given_up&limit={LIMIT_MAX}");
+    let list: DeliveryList = client.get(&query).await?;
+    match list.deliveries.len() {
+        0 => report.good("deliveries", "none was given up")?,
+        count => report.warning(
+            "deliveries",
+            format!("{count} given up"),
+            "`deskbell delivery list --state given_up` shows them, `deskbell delivery retry ID` sends one again",
+        )?,
+    }
+    Ok(())
+}
+
+async fn web(report: &mut Report<'_>, client: &Client) -> anyhow::Result<()> {
+    let Some(info) = DaemonInfo::read(client.paths()) else {
+        let advice = "end the daemon; the next command starts one that does";
+        report.warning("HTTP", "the daemon does not say where it listens", advice)?;
+        return Ok(());
+    };
+    let address = info.address;
+    let failed = match tokio::time::timeout(CONNECT_LIMIT, TcpStream::connect(address)).await {
+        Ok(Ok(_)) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some("no answer".to_owned()),
+    };
+    match failed {
+        None => report.good("HTTP", format!("http://{address}"))?,
+        Some(error) => {
+            let detail = format!("http://{address}: {error}");
+            report.bad("HTTP", detail, "see the daemon's log")?;
+        }
+    }
+    Ok(())
 }

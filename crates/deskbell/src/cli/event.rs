@@ -1,9 +1,13 @@
 //! `deskbell event`: one step of a run.
 
-use deskbell_core::{Level, RunId, run::Phase};
+use deskbell_core::{
+    Invalid, Level, RunId,
+    run::{Phase, Progress},
+};
 use jiff::Timestamp;
 
-use super::{Exit, Failure, Output};
+use super::{Client, Exit, Output, report};
+use crate::api::report::{ReportBody, StepReport};
 
 /// Reports one step of a run: its start, an update, its end or its error.
 #[derive(Debug, clap::Args)]
@@ -20,8 +24,8 @@ pub(crate) struct Args {
     /// What to tell; `-` reads it from stdin.
     text: String,
     /// How far the run is, from 0 to 1.
-    #[arg(short, long, value_name = "FRACTION")]
-    progress: Option<f64>,
+    #[arg(short, long, value_name = "FRACTION", value_parser = progress)]
+    progress: Option<Progress>,
     /// What the run is doing, such as `export_tables`.
     #[arg(short, long)]
     step: Option<String>,
@@ -42,6 +46,33 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) async fn run(_args: Args, _output: &Output) -> anyhow::Result<Exit> {
-    Err(Failure::new(Exit::Failed, "not there yet").into())
+fn progress(text: &str) -> Result<Progress, Invalid> {
+    let fraction =
+        text.parse().map_err(|_| Invalid::text("--progress", text, "a number from 0 to 1"))?;
+    Progress::new("--progress", fraction)
+}
+
+pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
+    let client = Client::of_this_user()?;
+    let mut report = ReportBody {
+        kind: Some("run".to_owned()),
+        text: Some(report::text(args.text)?),
+        level: args.level.map(|level| level.to_string()),
+        data: report::data(args.data.as_deref())?,
+        run: Some(StepReport {
+            id: args.run_id.to_string(),
+            phase: args.phase.to_string(),
+            step: args.step,
+            progress: args.progress.map(Progress::fraction),
+            timestamp: args.timestamp.map(|timestamp| timestamp.to_string()),
+        }),
+        key: args.key,
+        ..ReportBody::default()
+    };
+    let accepted = report::send(&client, &mut report, "deskbell event").await?;
+    report::show(&report, &accepted, output);
+    if args.json {
+        output.json(&accepted)?;
+    }
+    Ok(Exit::Done)
 }

@@ -21,3 +21,16 @@ pub(crate) struct Filter {
     #[arg(long, value_name = "NAME")]
     pub(crate) client: Option<String>,
 }
+
+impl Filter {
+    /// The filter as the parameters of a query.
+    pub(crate) fn parameters(&self) -> Vec<(&'static str, Option<String>)> {
+        vec![
+            ("level", self.level.map(|level| level.to_string())),
+            ("context", self.context.as_ref().map(ToString::to_string)),
+            ("kind", self.kind.clone()),
+            ("run", self.run.as_ref().map(ToString::to_string)),
+            ("client", self.client.clone()),
+        ]
+    }
+}

@@ -1,7 +1,18 @@
 //! `deskbell history`: what happened.
 
-use super::{Exit, Failure, Output, filter::Filter};
-use crate::journal::Cursor;
+use std::io;
+
+use deskbell_core::{Event, clock::Clock as _};
+
+use super::{Client, Exit, Output, client, filter::Filter, show, table, time};
+use crate::{
+    api::{
+        LIMIT_MAX,
+        wire::{EventBody, EventPage},
+    },
+    app::SystemClock,
+    journal::Cursor,
+};
 
 /// Shows what happened, the newest last.
 #[derive(Debug, clap::Args)]
@@ -27,6 +38,44 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) async fn run(_args: Args, _output: &Output) -> anyhow::Result<Exit> {
-    Err(Failure::new(Exit::Failed, "not there yet").into())
+pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
+    let client = Client::of_this_user()?;
+    let now = SystemClock.now();
+    let since = args.since.as_deref().map(|since| time::since(since, now)).transpose()?;
+    let mut events = Vec::new();
+    let mut before = None;
+    // The newest are asked for, a page at a time, and shown the other way round.
+    while events.len() < args.limit {
+        let mut parameters = args.filter.parameters();
+        parameters.extend([
+            ("since", since.map(|since| since.to_string())),
+            ("after", args.after.map(|after| after.to_string())),
+            ("before", before.take()),
+            ("order", Some("newest".to_owned())),
+            ("limit", Some((args.limit - events.len()).min(LIMIT_MAX).to_string())),
+        ]);
+        let path = format!("/v1/events{}", client::query(&parameters));
+        let page: EventPage<'static> = client.get(&path).await?;
+        events.extend(page.events);
+        before = page.next;
+        if before.is_none() {
+            break;
+        }
+    }
+    events.reverse();
+    print(&events, args.json, output)?;
+    Ok(Exit::Done)
+}
+
+fn print(events: &[EventBody<'_>], json: bool, output: &Output) -> io::Result<()> {
+    if json {
+        return events.iter().try_for_each(|event| output.json(event));
+    }
+    if events.is_empty() {
+        output.note("nothing happened yet that fits");
+    }
+    let dates = show::Dates::at(SystemClock.now());
+    let shown = events.iter().filter_map(|event| Event::try_from(event).ok());
+    let rows: Vec<_> = shown.map(|event| show::row(&event, &dates)).collect();
+    table::lines(&rows).iter().try_for_each(|line| output.line(line))
 }

@@ -1,8 +1,24 @@
 //! `deskbell notify`: one notice.
 
-use deskbell_core::{ChannelName, Context, Level};
+use std::time::Duration;
 
-use super::{Exit, Failure, Output};
+use deskbell_core::{ChannelName, Context, Level, delivery::DeliveryState, text};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{
+    Client, Exit, Output, client,
+    output::{ERROR, GOOD, STRONG, WARNING, styled},
+    report, time,
+};
+use crate::api::{
+    LIMIT_MAX,
+    report::ReportBody,
+    wire::{AcceptedBody, DeliveryBody, DeliveryList},
+};
+
+/// How long one request waits; the daemon allows no more.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Tells one thing, as an agent would with its `notify` tool.
 #[derive(Debug, clap::Args)]
@@ -36,6 +52,9 @@ pub(crate) struct Args {
     /// Wait until every channel took it or it was given up.
     #[arg(short, long)]
     wait: bool,
+    /// How long to wait with `--wait`, such as `30s` or `5m`.
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = time::duration)]
+    timeout: Duration,
     /// Your own name for this notice: told twice under the same key, it is told once.
     #[arg(long)]
     key: Option<String>,
@@ -44,6 +63,78 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) async fn run(_args: Args, _output: &Output) -> anyhow::Result<Exit> {
-    Err(Failure::new(Exit::Failed, "not there yet").into())
+pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
+    let client = Client::of_this_user()?;
+    let mut report = ReportBody {
+        kind: Some("notice".to_owned()),
+        text: Some(report::text(args.text)?),
+        title: args.title,
+        level: Some(args.level.to_string()),
+        context: args.context.map(|context| context.to_string()),
+        format: args.markdown.then(|| "markdown".to_owned()),
+        data: report::data(args.data.as_deref())?,
+        to: args.to.iter().map(ToString::to_string).collect(),
+        key: args.key,
+        ..ReportBody::default()
+    };
+    let accepted = report::send(&client, &mut report, "deskbell notify").await?;
+    report::show(&report, &accepted, output);
+    if !args.wait {
+        if args.json {
+            output.json(&accepted)?;
+        }
+        return Ok(Exit::Done);
+    }
+    let deliveries = settled(&client, &accepted, args.timeout).await?;
+    if args.json {
+        output.json(&json!({ "accepted": accepted, "deliveries": deliveries }))?;
+    } else {
+        deliveries.iter().for_each(|delivery| output.note(outcome(delivery)));
+    }
+    Ok(exit(&deliveries))
+}
+
+/// The deliveries of what was accepted, once they are settled or `patience` is over.
+async fn settled(
+    client: &Client,
+    accepted: &AcceptedBody,
+    patience: Duration,
+) -> anyhow::Result<Vec<DeliveryBody>> {
+    let deadline = Instant::now() + patience;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now()).min(WAIT_MAX);
+        let query = client::query(&[
+            ("event", Some(accepted.id.to_string())),
+            ("limit", Some(LIMIT_MAX.to_string())),
+            ("wait", Some(left.as_secs().to_string())),
+        ]);
+        let list: DeliveryList = client.get(&format!("/v1/deliveries{query}")).await?;
+        if left.as_secs() == 0 || list.deliveries.iter().all(DeliveryBody::is_settled) {
+            return Ok(list.deliveries);
+        }
+    }
+}
+
+/// What became of a delivery, in one line.
+pub(super) fn outcome(delivery: &DeliveryBody) -> String {
+    let channel = styled(STRONG, &delivery.channel);
+    let error = delivery.latest_error().map(|error| format!(": {}", text::one_line(error)));
+    let state = match delivery.state {
+        DeliveryState::Sent => styled(GOOD, "sent"),
+        DeliveryState::GivenUp => styled(ERROR, "given up"),
+        DeliveryState::Superseded => "superseded".to_owned(),
+        DeliveryState::Pending | DeliveryState::InFlight => styled(WARNING, "still open"),
+    };
+    let error = error.filter(|_| delivery.state != DeliveryState::Sent).unwrap_or_default();
+    format!("{channel}: {state}{error}")
+}
+
+fn exit(deliveries: &[DeliveryBody]) -> Exit {
+    if deliveries.iter().any(|delivery| !delivery.is_settled()) {
+        Exit::StillOpen
+    } else if deliveries.iter().any(|delivery| delivery.state == DeliveryState::GivenUp) {
+        Exit::Failed
+    } else {
+        Exit::Done
+    }
 }

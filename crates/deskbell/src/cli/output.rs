@@ -114,6 +114,15 @@ impl Output {
         stdout.flush()
     }
 
+    /// Writes a line of bytes as they are.
+    #[expect(clippy::unused_self, reason = "who holds the output may write to it")]
+    pub(crate) fn raw_line(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes)?;
+        stdout.write_all(b"\n")?;
+        stdout.flush()
+    }
+
     /// Writes bytes as they are.
     #[expect(clippy::unused_self, reason = "who holds the output may write to it")]
     pub(crate) fn raw(&self, bytes: &[u8]) -> io::Result<()> {
@@ -126,6 +135,15 @@ impl Output {
     #[expect(clippy::unused_self, reason = "who holds the output may write to it")]
     pub(crate) fn note(&self, line: impl fmt::Display) {
         let _unread = writeln!(anstream::stderr().lock(), "{line}");
+    }
+
+    /// Writes what went wrong, with its causes and what can be done about it.
+    pub(crate) fn error(&self, error: &anyhow::Error) {
+        let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
+        self.note(format_args!("{} {}", styled(ERROR, "error:"), causes.join(": ")));
+        if let Some(hint) = failure(error).and_then(|failure| failure.hint.as_ref()) {
+            self.hint(hint);
+        }
     }
 
     /// Writes what can be done next, on its own line.
@@ -147,12 +165,10 @@ pub(crate) fn finish(result: anyhow::Result<Exit>) -> ExitCode {
     if error.chain().any(closed) {
         return ExitCode::from(Exit::Done.code());
     }
-    let output = Output::of_this_process();
-    let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
-    output.note(format_args!("{} {}", styled(ERROR, "error:"), causes.join(": ")));
-    let failure = error.chain().find_map(|cause| cause.downcast_ref::<Failure>());
-    if let Some(hint) = failure.and_then(|failure| failure.hint.as_ref()) {
-        output.hint(hint);
-    }
-    ExitCode::from(failure.map_or(Exit::Failed, |failure| failure.exit).code())
+    Output::of_this_process().error(&error);
+    ExitCode::from(failure(&error).map_or(Exit::Failed, |failure| failure.exit).code())
+}
+
+fn failure(error: &anyhow::Error) -> Option<&Failure> {
+    error.chain().find_map(|cause| cause.downcast_ref())
 }

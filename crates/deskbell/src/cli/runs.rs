@@ -1,6 +1,20 @@
 //! `deskbell runs`: the long jobs and how far they are.
 
-use super::{Exit, Failure, Output};
+use deskbell_core::clock::Clock as _;
+
+use super::{
+    Client, Exit, Output, client,
+    output::STRONG,
+    show,
+    table::{self, Cell},
+};
+use crate::{
+    api::{
+        LIMIT_MAX,
+        wire::{RunBody, RunList},
+    },
+    app::SystemClock,
+};
 
 /// Lists runs, the latest change first.
 #[derive(Debug, clap::Args)]
@@ -21,6 +35,31 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) async fn run(_args: Args, _output: &Output) -> anyhow::Result<Exit> {
-    Err(Failure::new(Exit::Failed, "not there yet").into())
+pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
+    let client = Client::of_this_user()?;
+    let limit = Some(args.limit.clamp(1, LIMIT_MAX).to_string());
+    let query = client::query(&[("state", args.state), ("limit", limit)]);
+    let list: RunList = client.get(&format!("/v1/runs{query}")).await?;
+    if args.json {
+        list.runs.iter().try_for_each(|run| output.json(run))?;
+        return Ok(Exit::Done);
+    }
+    if list.runs.is_empty() {
+        output.note("there are no runs that fit");
+    }
+    let dates = show::Dates::at(SystemClock.now());
+    let rows: Vec<_> = list.runs.iter().map(|run| row(run, &dates)).collect();
+    table::lines(&rows).iter().try_for_each(|line| output.line(line))?;
+    Ok(Exit::Done)
+}
+
+fn row(run: &RunBody, dates: &show::Dates) -> Vec<Cell> {
+    vec![
+        Cell::styled(&run.id, STRONG),
+        show::state(&run.state),
+        Cell::new(run.progress.map(show::percent).unwrap_or_default()),
+        Cell::new(dates.short(run.updated_at)),
+        Cell::new(run.step.as_deref().unwrap_or_default()),
+        Cell::new(&run.text),
+    ]
 }

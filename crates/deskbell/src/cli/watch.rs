@@ -1,7 +1,26 @@
 //! `deskbell watch`: the live stream in the terminal.
 
-use super::{Exit, Failure, Output, filter::Filter};
-use crate::journal::Cursor;
+mod bars;
+
+use std::{io, time::Duration};
+
+use deskbell_core::{Event, clock::Clock as _, event::Kind, run::Phase};
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use self::bars::Bars;
+use super::{
+    Client, Exit, Output,
+    client::{self, Reach},
+    filter::Filter,
+    output::{QUIET, styled},
+    show,
+};
+use crate::{
+    api::wire::{EventBody, RunList, StatusBody},
+    app::SystemClock,
+    journal::Cursor,
+};
 
 /// Shows what happens, live, with a progress bar for each open run.
 ///
@@ -24,6 +43,134 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) async fn run(_args: Args, _output: &Output) -> anyhow::Result<Exit> {
-    Err(Failure::new(Exit::Failed, "not there yet").into())
+/// How long to wait before the first try to reach a daemon that has ended.
+const PAUSE_FIRST: Duration = Duration::from_millis(100);
+
+/// The longest wait between two tries.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How long a stream must have lasted for the next pause to be short again.
+const LASTED: Duration = Duration::from_secs(10);
+
+pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
+    let client = Client::of_this_user()?;
+    let status: StatusBody = client.get("/v1/status").await?;
+    let mut watch = Watch {
+        // Without a place of its own, a stream that is opened again would skip what came in between.
+        after: args.after.unwrap_or(status.cursor),
+        bars: Bars::new(output.is_terminal && !args.json),
+        args,
+        client,
+        output,
+    };
+    watch.show_open_runs().await?;
+    tokio::select! {
+        ended = watch.follow() => ended?,
+        _ = tokio::signal::ctrl_c() => {}
+    }
+    watch.bars.clear();
+    Ok(Exit::Done)
+}
+
+struct Watch<'a> {
+    args: Args,
+    client: Client,
+    output: &'a Output,
+    bars: Bars,
+    after: Cursor,
+}
+
+/// A line of the stream.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Event(Box<EventBody<'static>>),
+    Lagged { lagged: Lagged },
+}
+
+#[derive(Deserialize)]
+struct Lagged {
+    skipped: u64,
+}
+
+impl Watch<'_> {
+    /// Shows events for as long as somebody reads them, whatever becomes of the daemon.
+    async fn follow(&mut self) -> anyhow::Result<()> {
+        let mut pause = PAUSE_FIRST;
+        let mut reach = Reach::Start;
+        loop {
+            let began = Instant::now();
+            match self.client.follow(&self.path(), reach).await {
+                Ok(mut lines) => {
+                    while let Some(line) = lines.next().await {
+                        self.show(&line)?;
+                    }
+                    self.tell("the daemon has ended; waiting for the next one");
+                }
+                Err(error) if reach == Reach::Start => return Err(error),
+                Err(_) => {}
+            }
+            // Whoever ended the daemon does not want a mere viewer to start it again.
+            reach = Reach::OnlyRunning;
+            pause = if began.elapsed() > LASTED { PAUSE_FIRST } else { (pause * 2).min(PAUSE_MAX) };
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    fn path(&self) -> String {
+        let mut parameters = self.args.filter.parameters();
+        parameters.push(("after", Some(self.after.to_string())));
+        format!("/events{}", client::query(&parameters))
+    }
+
+    fn show(&mut self, line: &[u8]) -> io::Result<()> {
+        match serde_json::from_slice(line) {
+            Ok(Line::Event(body)) => {
+                self.after = body.cursor;
+                if self.args.json {
+                    return self.output.raw_line(line);
+                }
+                match Event::try_from(&*body) {
+                    Ok(event) => self.show_event(&event),
+                    Err(_) => self.output.raw_line(line),
+                }
+            }
+            Ok(Line::Lagged { lagged }) => {
+                self.tell(&format!("{} events came faster than they were read", lagged.skipped));
+                Ok(())
+            }
+            Err(error) => {
+                self.tell(&format!("a line of the stream is not understood: {error}"));
+                Ok(())
+            }
+        }
+    }
+
+    fn show_event(&mut self, event: &Event) -> io::Result<()> {
+        if let Kind::Run(step) = &event.kind {
+            self.bars.step(step, &event.content.text);
+            // The bar shows it, and a line for each would push everything else away.
+            if step.phase == Phase::Update && self.bars.are_shown() {
+                return Ok(());
+            }
+        }
+        let dates = show::Dates::at(SystemClock.now());
+        let line = format!("{}  {}", styled(QUIET, dates.short(event.at)), show::line(event));
+        self.bars.aside(|| self.output.line(line))
+    }
+
+    fn tell(&self, text: &str) {
+        self.bars.aside(|| self.output.note(styled(QUIET, text)));
+    }
+
+    /// Draws the bars of the runs that were open before.
+    async fn show_open_runs(&mut self) -> anyhow::Result<()> {
+        if self.bars.are_shown() {
+            let list: RunList = self.client.get("/v1/runs?state=open&limit=20").await?;
+            for run in list.runs.into_iter().rev() {
+                self.bars.open(&run);
+            }
+        }
+        Ok(())
+    }
 }

@@ -1,0 +1,291 @@
+//! Commands talk to the daemon: HTTP over the local socket, one connection for each request.
+//!
+//! The daemon is started when none runs.
+
+use std::{io, time::Duration};
+
+use bytes::{Buf as _, Bytes};
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use serde::{Serialize, de::DeserializeOwned};
+use tokio::net::UnixStream;
+
+use super::{Exit, Failure};
+use crate::{api::problem::ProblemBody, daemon, paths::Paths};
+
+/// How long an answer may take. Requests that wait for a far end wait for at most a minute.
+const ANSWER_LIMIT: Duration = Duration::from_secs(90);
+
+/// How often a request that may safely be repeated is sent before it fails.
+const TRIES: usize = 5;
+
+/// The longest answer that is read, in bytes: a page of the longest events is shorter.
+const BODY_LIMIT: usize = 512 * 1024 * 1024;
+
+/// Longest line of the live stream, in bytes.
+const LINE_LIMIT: usize = 4 * 1024 * 1024;
+
+/// How long the live stream may be silent. The daemon shows that it is alive every 15 seconds.
+const SILENCE_LIMIT: Duration = Duration::from_secs(45);
+
+/// Speaks to the daemon of one state folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Client {
+    paths: Paths,
+}
+
+/// Whether a daemon that does not run is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// It is started.
+    Start,
+    /// It must run.
+    OnlyRunning,
+}
+
+impl Client {
+    /// The client of the user's own daemon.
+    pub(crate) fn of_this_user() -> anyhow::Result<Self> {
+        let paths = Paths::from_process();
+        let paths = paths.map_err(|error| Failure::new(Exit::Wrong, error.to_string()))?;
+        Ok(Self::new(paths))
+    }
+
+    pub(crate) const fn new(paths: Paths) -> Self {
+        Self { paths }
+    }
+
+    pub(crate) const fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// Asks for `path`.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        self.repeatable(&request(Method::GET, path, Bytes::new())).await
+    }
+
+    /// Sends `body`, which carries a key and so may be sent again when the daemon ends before it answers.
+    pub(crate) async fn post_keyed<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> anyhow::Result<T> {
+        let body = serde_json::to_vec(body)?.into();
+        self.repeatable(&request(Method::POST, path, body)).await
+    }
+
+    /// Sends an order without a body, once.
+    pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        let (status, body) = self.once(&request(Method::POST, path, Bytes::new())).await?;
+        read(status, &body)
+    }
+
+    /// Asks for a `path` whose answer is only its status.
+    pub(crate) async fn check(&self, path: &str) -> anyhow::Result<()> {
+        let (status, body) = self.once(&request(Method::GET, path, Bytes::new())).await?;
+        if status.is_success() { Ok(()) } else { Err(refusal(status, &body).into()) }
+    }
+
+    async fn repeatable<T: DeserializeOwned>(&self, request: &Request<Bytes>) -> anyhow::Result<T> {
+        let mut tries = 1;
+        loop {
+            let answer = self.once(request).await;
+            let wait = match &answer {
+                Ok((StatusCode::TOO_MANY_REQUESTS, body)) => retry_after(body),
+                Err(error) if is_broken(error) => Duration::from_millis(100),
+                _ => Duration::ZERO,
+            };
+            if wait.is_zero() || tries == TRIES {
+                let (status, body) = answer?;
+                return read(status, &body);
+            }
+            tries += 1;
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    async fn once(&self, request: &Request<Bytes>) -> anyhow::Result<(StatusCode, Bytes)> {
+        let exchange = async {
+            let response = self.send(request, Reach::Start).await?;
+            let status = response.status();
+            let body = http_body_util::Limited::new(response.into_body(), BODY_LIMIT).collect();
+            let body = body.await.map_err(|error| Broken(error.to_string()))?;
+            anyhow::Ok((status, body.to_bytes()))
+        };
+        tokio::time::timeout(ANSWER_LIMIT, exchange).await.map_err(|_| {
+            Failure::new(Exit::NotNow, "the daemon does not answer")
+                .hint("see `deskbell doctor` and the log in the state folder")
+        })?
+    }
+
+    async fn send(
+        &self,
+        request: &Request<Bytes>,
+        reach: Reach,
+    ) -> anyhow::Result<Response<Incoming>> {
+        let stream = self.connect(reach).await.map_err(|error| {
+            Failure::new(Exit::NotNow, format!("the daemon cannot be reached: {error}"))
+                .hint("run `deskbell doctor` to see why")
+        })?;
+        let broken = |error: hyper::Error| Broken(error.to_string());
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        // Its end is seen by whoever reads the answer.
+        tokio::spawn(connection);
+        let (parts, body) = request.clone().into_parts();
+        let request = Request::from_parts(parts, Full::new(body));
+        Ok(sender.send_request(request).await.map_err(broken)?)
+    }
+
+    async fn connect(&self, reach: Reach) -> io::Result<UnixStream> {
+        let paths = self.paths.clone();
+        let connect = move || match reach {
+            Reach::Start => daemon::connect_or_start(&paths),
+            Reach::OnlyRunning => daemon::start::connect(&paths),
+        };
+        let stream = tokio::task::spawn_blocking(connect).await.map_err(io::Error::other)??;
+        stream.set_nonblocking(true)?;
+        UnixStream::from_std(stream)
+    }
+
+    /// Follows the live stream at `path`.
+    pub(crate) async fn follow(&self, path: &str, reach: Reach) -> anyhow::Result<Lines> {
+        let mut request = request(Method::GET, path, Bytes::new());
+        let accept = http::HeaderValue::from_static("application/x-ndjson");
+        request.headers_mut().insert(header::ACCEPT, accept);
+        let response = self.send(&request, reach).await?;
+        let status = response.status();
+        if !status.is_success() {
+            let body = response.into_body().collect().await?.to_bytes();
+            return Err(refusal(status, &body).into());
+        }
+        Ok(Lines { body: response.into_body(), read: Vec::new() })
+    }
+}
+
+/// Lines of the live stream.
+pub(crate) struct Lines {
+    body: Incoming,
+    read: Vec<u8>,
+}
+
+impl Lines {
+    /// The next line that is not blank; `None` when the stream is over or has been silent for too long.
+    pub(crate) async fn next(&mut self) -> Option<Vec<u8>> {
+        loop {
+            if let Some(end) = self.read.iter().position(|byte| *byte == b'\n') {
+                let mut line: Vec<u8> = self.read.drain(..=end).collect();
+                line.pop();
+                if line.is_empty() {
+                    continue;
+                }
+                return Some(line);
+            }
+            if self.read.len() > LINE_LIMIT {
+                return None;
+            }
+            let frame = tokio::time::timeout(SILENCE_LIMIT, self.body.frame()).await.ok()??.ok()?;
+            if let Ok(mut data) = frame.into_data() {
+                while data.has_remaining() {
+                    let chunk = data.chunk();
+                    self.read.extend_from_slice(chunk);
+                    let length = chunk.len();
+                    data.advance(length);
+                }
+            }
+        }
+    }
+}
+
+/// The connection ended before the answer was there.
+#[derive(Debug, thiserror::Error)]
+#[error("the connection to the daemon broke: {0}")]
+struct Broken(String);
+
+fn is_broken(error: &anyhow::Error) -> bool {
+    error.is::<Broken>()
+}
+
+fn request(method: Method, path: &str, body: Bytes) -> Request<Bytes> {
+    let mut request = Request::new(body);
+    *request.method_mut() = method;
+    // What is put into a path is escaped before, so this cannot fail; the root would be answered with a problem.
+    *request.uri_mut() = path.parse().unwrap_or_default();
+    let headers = request.headers_mut();
+    headers.insert(header::HOST, http::HeaderValue::from_static("localhost"));
+    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    request
+}
+
+fn read<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> anyhow::Result<T> {
+    if !status.is_success() {
+        return Err(refusal(status, body).into());
+    }
+    serde_json::from_slice(body).map_err(|error| {
+        Failure::new(Exit::Failed, format!("the daemon's answer is not understood: {error}"))
+            .hint("the daemon may be of another version; see `deskbell doctor`")
+            .into()
+    })
+}
+
+/// What the daemon refused, as a failure of the command.
+fn refusal(status: StatusCode, body: &[u8]) -> Failure {
+    let detail = serde_json::from_slice::<ProblemBody>(body).map(|problem| problem.detail);
+    let detail = detail.unwrap_or_else(|_| format!("the daemon answered {status}"));
+    let exit = match status {
+        StatusCode::BAD_REQUEST
+        | StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::UNPROCESSABLE_ENTITY => Exit::Wrong,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Exit::NotNow,
+        _ => Exit::Failed,
+    };
+    Failure::new(exit, detail)
+}
+
+fn retry_after(body: &[u8]) -> Duration {
+    let problem = serde_json::from_slice::<ProblemBody>(body).ok();
+    let millis = problem.and_then(|problem| problem.retry_after_ms).unwrap_or(100);
+    Duration::from_millis(millis.clamp(10, 5_000))
+}
+
+/// The query of an address, from the parameters that have a value.
+pub(crate) fn query(parameters: &[(&str, Option<String>)]) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    for (name, value) in parameters {
+        if let Some(value) = value {
+            query.append_pair(name, value);
+        }
+    }
+    let query = query.finish();
+    if query.is_empty() { query } else { format!("?{query}") }
+}
+
+/// `text` as one segment of a path.
+pub(crate) fn segment(text: &str) -> String {
+    // A space is `%20` in a path, and `+` is itself.
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_escaped() {
+        let parameters = [("run", Some("a b&c".to_owned())), ("none", None)];
+        assert_eq!(query(&parameters), "?run=a+b%26c");
+        assert_eq!(query(&[("none", None)]), "");
+        assert_eq!(segment("a b/ü+"), "a%20b%2F%C3%BC%2B");
+    }
+
+    #[test]
+    fn refusals_tell_wrong_values_from_a_bad_moment() {
+        let body = br#"{"type":"t","title":"t","status":422,"detail":"`level` is loud"}"#;
+        let failure = refusal(StatusCode::UNPROCESSABLE_ENTITY, body);
+        assert_eq!((failure.exit, failure.message.as_str()), (Exit::Wrong, "`level` is loud"));
+        assert_eq!(refusal(StatusCode::SERVICE_UNAVAILABLE, b"").exit, Exit::NotNow);
+        assert_eq!(refusal(StatusCode::NOT_FOUND, b"").exit, Exit::Failed);
+    }
+}

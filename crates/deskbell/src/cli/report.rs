@@ -1,0 +1,107 @@
+//! What `notify` and `event` share: the text, the key, the report, and the line that shows what was accepted.
+
+use std::{
+    borrow::Cow,
+    io::{self, Read as _},
+};
+
+use deskbell_core::{
+    Context, Event, Invalid, Level, Source,
+    event::{Content, Kind, TEXT_LIMIT},
+    run::{Progress, RunStep},
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{Client, Failure, Output, show as terminal};
+use crate::api::{
+    report::ReportBody,
+    wire::{AcceptedBody, SourceBody},
+};
+
+/// The text that `argument` is or names: `-` reads stdin.
+pub(super) fn text(argument: String) -> anyhow::Result<String> {
+    if argument != "-" {
+        return Ok(argument);
+    }
+    // One byte more than an event takes, so that what is too long is refused rather than cut.
+    let limit = u64::try_from(TEXT_LIMIT).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    io::stdin().take(limit).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
+}
+
+/// The value of `--data`.
+pub(super) fn data(argument: Option<&str>) -> Result<Option<Value>, Failure> {
+    let parsed = argument.map(serde_json::from_str).transpose();
+    parsed.map_err(|error| {
+        Invalid::text("--data", argument.unwrap_or_default(), format!("JSON ({error})")).into()
+    })
+}
+
+/// Sends `report` with where it comes from and a key of its own, where it has none.
+pub(super) async fn send(
+    client: &Client,
+    report: &mut ReportBody<'_>,
+    command: &'static str,
+) -> anyhow::Result<AcceptedBody> {
+    report.source = Some(source(command));
+    report.key.get_or_insert_with(|| Uuid::new_v4().to_string());
+    client.post_keyed("/v1/events", report).await
+}
+
+fn source(command: &'static str) -> SourceBody<'static> {
+    let folder = std::env::current_dir().ok();
+    SourceBody {
+        client: Some(command.into()),
+        session: None,
+        project: folder.map(|folder| folder.display().to_string().into()),
+        host: gethostname::gethostname().into_string().ok().map(Cow::Owned),
+    }
+}
+
+/// Shows what was accepted, as everybody sees it who watches (row 16). Whoever reads stdout does not get it.
+pub(super) fn show(report: &ReportBody<'_>, accepted: &AcceptedBody, output: &Output) {
+    match event(report, accepted) {
+        Ok(event) => output.note(terminal::line(&event)),
+        // It was accepted, so this cannot be; the id tells at least that much.
+        Err(_) => output.note(accepted.id),
+    }
+}
+
+/// The event that `report` became.
+fn event(report: &ReportBody<'_>, accepted: &AcceptedBody) -> Result<Event, Invalid> {
+    let kind = match &report.run {
+        None => Kind::Notice,
+        Some(step) => Kind::Run(RunStep {
+            run: step.id.parse()?,
+            phase: step.phase.parse()?,
+            step: step.step.clone(),
+            progress: accepted.run.as_ref().and_then(|run| run.progress).and_then(known_progress),
+            reported_at: accepted.at,
+        }),
+    };
+    let level = match (&report.level, &kind) {
+        (Some(level), _) => level.parse()?,
+        (None, Kind::Run(step)) => step.phase.level(),
+        (None, _) => Level::default(),
+    };
+    Ok(Event {
+        id: accepted.id,
+        at: accepted.at,
+        level,
+        context: report.context.as_deref().map_or(Ok(Context::default()), str::parse)?,
+        source: Source::default(),
+        content: Content {
+            title: report.title.clone(),
+            text: report.text.clone().unwrap_or_default(),
+            ..Content::default()
+        },
+        kind,
+        to: Vec::new(),
+    })
+}
+
+fn known_progress(fraction: f64) -> Option<Progress> {
+    Progress::new("progress", fraction).ok()
+}
