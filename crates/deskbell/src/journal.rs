@@ -4,6 +4,8 @@
 //! stands is always readable from here: a restart needs nothing else.
 
 pub mod memory;
+pub mod sqlite;
+mod stored;
 #[cfg(test)]
 mod suite;
 
