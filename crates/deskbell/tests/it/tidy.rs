@@ -82,6 +82,31 @@ fn core_knows_no_clock_no_files_and_no_runtime() {
 }
 
 #[test]
+fn every_dependency_is_used() {
+    let members = ["core", "channels", "deskbell", "popup", "sdk"];
+    let unused = members.into_iter().flat_map(|member| {
+        let folder = format!("crates/{member}");
+        let code: String = tree::files(&folder)
+            .iter()
+            .filter(|file| file.is_rust())
+            .map(|file| file.text.as_str())
+            .collect();
+        let manifest = tree::read(&format!("{folder}/Cargo.toml"));
+        let sections = manifest.split("\n[").filter(|section| section.contains("dependencies]\n"));
+        let lines = sections
+            .flat_map(|section| section.lines().skip(1))
+            .filter(|line| !line.starts_with('#'));
+        let names = lines
+            .filter_map(|line| line.split(['.', ' ', '=']).next())
+            .filter(|name| !name.is_empty());
+        let unused =
+            names.filter(|name| !code.contains(&name.replace('-', "_").replace("_next", "")));
+        unused.map(|name| format!("{folder} depends on {name}")).collect::<Vec<_>>()
+    });
+    none("a dependency that the code does not name", unused);
+}
+
+#[test]
 fn only_the_command_line_prints() {
     const PRINTERS: &[&str] =
         &["println!", "eprintln!", "print!", "eprint!", "stdout()", "stderr()"];
@@ -249,7 +274,7 @@ fn names_library(text: &str, library: &str) -> bool {
     code_lines(text).any(|(_, line)| {
         line.match_indices(&format!("{library}::")).any(|(place, _)| {
             let before = line.get(..place).and_then(|before| before.chars().next_back());
-            !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
+            !before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '"'))
         })
     })
 }
