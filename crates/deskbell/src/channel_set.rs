@@ -70,6 +70,16 @@ impl ChannelSet {
         set
     }
 
+    /// A set of channels that a test wrote.
+    #[cfg(test)]
+    pub(crate) fn of(
+        channels: impl IntoIterator<Item = (ChannelName, ReadyChannel)>,
+        delivery: DeliveryOptions,
+    ) -> Self {
+        let ready = channels.into_iter().map(|(name, ready)| (name, Arc::new(ready))).collect();
+        Self { ready, delivery, ..Self::default() }
+    }
+
     /// The channel called `name`.
     pub fn get(&self, name: &ChannelName) -> Option<&Arc<ReadyChannel>> {
         self.ready.get(name)
@@ -87,6 +97,17 @@ impl ReadyChannel {
         let channel = kind.build(options.options.clone()).map_err(|error| error.to_string())?;
         let (http, per_minute) = (http.clone(), options.per_minute);
         Ok(Self { kind, channel, http, per_minute, options: options.options.clone() })
+    }
+
+    /// A channel that a test wrote.
+    #[cfg(test)]
+    pub(crate) fn scripted(
+        kind: &'static ChannelKind,
+        channel: Box<dyn Channel>,
+        per_minute: Option<u32>,
+    ) -> Self {
+        let http = Http::default();
+        Self { kind, channel, http, per_minute, options: toml::Table::new() }
     }
 
     fn is_built_from(&self, options: &ChannelOptions) -> bool {

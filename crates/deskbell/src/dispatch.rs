@@ -11,6 +11,11 @@ mod due;
 pub mod health;
 mod lane;
 
+#[cfg(test)]
+pub(crate) mod scripted;
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     sync::Arc,

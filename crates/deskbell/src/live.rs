@@ -9,6 +9,9 @@ mod filter;
 mod ring;
 mod viewer;
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,

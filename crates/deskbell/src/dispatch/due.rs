@@ -39,12 +39,7 @@ impl Dispatch {
                     }
                     self.claim_failures = 0;
                     sleep = sleep.min(claimed.next_at.map_or(LONGEST_SLEEP, |at| until(at, now)));
-                    // An attempt that takes from a rate's allowance may close its lane; the lane is asked again then.
-                    let took = !claimed.due.is_empty();
                     claimed.due.into_iter().for_each(|due| self.begin(due));
-                    if took {
-                        sleep = sleep.min(self.opens_in(steady));
-                    }
                 }
                 Err(error) => {
                     if self.claim_failures == 0 {
@@ -59,12 +54,6 @@ impl Dispatch {
             }
         }
         Instant::now() + sleep
-    }
-
-    /// How long until the first lane that is closed opens by itself.
-    fn opens_in(&self, steady: Timestamp) -> Duration {
-        let opening = self.lanes.values().filter_map(|lane| lane.room(steady).opens_at).min();
-        opening.map_or(LONGEST_SLEEP, |at| until(at, steady))
     }
 }
 

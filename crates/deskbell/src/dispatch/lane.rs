@@ -25,7 +25,7 @@ use crate::{
 pub(super) struct Room {
     /// How many may begin now.
     pub(super) free: usize,
-    /// When there is room again, where only time stands in the way.
+    /// When there is room for more than that, where only time stands in the way.
     pub(super) opens_at: Option<Timestamp>,
 }
 

@@ -71,6 +71,11 @@ impl Ring {
         self.viewers
     }
 
+    #[cfg(test)]
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     pub(super) const fn newest(&self) -> Cursor {
         self.newest
     }
