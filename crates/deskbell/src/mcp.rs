@@ -6,6 +6,7 @@
 pub mod profiles;
 
 mod door;
+mod resources;
 mod tools;
 
 mod caller;

@@ -2,26 +2,34 @@
 
 use std::sync::Arc;
 
+use deskbell_core::clock::Clock;
+use futures_util::future::join_all;
 use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
+    ErrorData, Peer, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult,
-        ErrorCode, Implementation, JsonObject, ListToolsResult, MetaObject, PaginatedRequestParams,
-        ServerCapabilities, ServerConfig, Tool as Listing,
+        CacheScope, CallToolRequestParams, CallToolResponse, CustomNotification, CustomRequest,
+        CustomResult, ErrorCode, Implementation, JsonObject, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
+        ServerCapabilities, ServerConfig, ServerNotification, SubscribeRequestParams,
+        SubscriptionFilter, Tool as Listing, UnsubscribeRequestParams,
     },
-    service::RequestContext,
+    service::{RequestContext, SubscriptionContext, SubscriptionSink},
 };
 use serde_json::json;
 
 use super::{
     caller::{Caller, Connection},
     profiles::{Profile, ToolNames},
+    resources::{self, Address, Follower, MIME_TYPE, SUBSCRIPTION_LIMIT, Subscriptions},
     tools::{self, Call},
 };
 use crate::app::App;
 
 /// How long a client may keep a list that only changes with the program.
 const STATIC_LIST_TTL_MS: u64 = 60 * 60 * 1000;
+
+const RESOURCE_UPDATED: &str = "notifications/resources/updated";
 
 /// Methods that are served here. rmcp hands them over as custom requests when their parameters are malformed.
 const SERVED_METHODS: &[&str] = &[
@@ -45,6 +53,7 @@ pub struct Door {
     profile: &'static Profile,
     tool_names: ToolNames,
     connection: Connection,
+    subscriptions: Subscriptions,
 }
 
 impl Door {
@@ -56,7 +65,7 @@ impl Door {
         connection: Connection,
     ) -> Self {
         let tool_names = tool_names.unwrap_or(profile.tool_names);
-        Self { app, profile, tool_names, connection }
+        Self { app, profile, tool_names, connection, subscriptions: Subscriptions::default() }
     }
 
     /// The server's identity, which the modern era wants on every result.
@@ -74,6 +83,39 @@ fn implementation() -> Implementation {
         .with_description("Messages between AI agents and people, both ways, and none lost")
 }
 
+fn address(uri: &str) -> Result<Address, ErrorData> {
+    uri.parse::<Address>().map_err(|invalid| not_found(invalid.to_string(), uri))
+}
+
+fn not_found(text: String, uri: &str) -> ErrorData {
+    ErrorData::resource_not_found(text, Some(json!({ "uri": uri })))
+}
+
+/// Tells a session of each change of a resource, with the time, until it is gone.
+async fn tell_session(
+    peer: Peer<RoleServer>,
+    clock: Arc<dyn Clock>,
+    uri: String,
+    mut follower: Follower,
+) {
+    while follower.changed().await {
+        let params = json!({ "uri": uri, "timestamp": clock.now().to_string() });
+        let updated = CustomNotification::new(RESOURCE_UPDATED, Some(params));
+        if peer.send_notification(ServerNotification::CustomNotification(updated)).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Tells a listen stream of each change of a resource, until it is gone.
+async fn tell_listener(sink: &SubscriptionSink, uri: &str, mut follower: Follower) {
+    while follower.changed().await {
+        if sink.notify_resource_updated(uri).await.is_err() {
+            return;
+        }
+    }
+}
+
 /// Whether the request is of the era without sessions, which began with 2026-07-28.
 fn is_modern(context: &RequestContext<RoleServer>) -> bool {
     context.protocol_version().is_some_and(|version| !version.has_initialize())
@@ -81,7 +123,11 @@ fn is_modern(context: &RequestContext<RoleServer>) -> bool {
 
 impl ServerHandler for Door {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .build();
         ServerConfig::new(capabilities)
             .with_server_info(implementation())
             .with_instructions(self.profile.instructions)
@@ -129,6 +175,101 @@ impl ServerHandler for Door {
             result.meta = Some(Self::meta());
         }
         Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let mut result = ListResourcesResult::with_all_items(resources::list());
+        if is_modern(&context) {
+            result = result.with_ttl_ms(STATIC_LIST_TTL_MS).with_cache_scope(CacheScope::Public);
+            result.meta = Some(Self::meta());
+        }
+        Ok(result)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let mut result = ListResourceTemplatesResult::with_all_items(resources::templates());
+        if is_modern(&context) {
+            result = result.with_ttl_ms(STATIC_LIST_TTL_MS).with_cache_scope(CacheScope::Public);
+            result.meta = Some(Self::meta());
+        }
+        Ok(result)
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let address = address(&request.uri)?;
+        let document = resources::read(self.app.journal.as_ref(), &address)
+            .await
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))?
+            .ok_or_else(|| not_found("nothing is known under this uri".to_owned(), &request.uri))?;
+        let contents = ResourceContents::text(document, request.uri).with_mime_type(MIME_TYPE);
+        let mut result = ReadResourceResult::new(vec![contents]);
+        if is_modern(&context) {
+            result.meta = Some(Self::meta());
+        }
+        Ok(result.into())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let (uri, address) = (request.uri.clone(), address(&request.uri)?);
+        let ended = self.subscriptions.add(&uri).ok_or_else(|| {
+            let text = format!("at most {SUBSCRIPTION_LIMIT} subscriptions on one connection");
+            ErrorData::invalid_params(text, None)
+        })?;
+        let follower = Follower::start(Arc::clone(&self.app.journal), address).await;
+        let telling = tell_session(context.peer, Arc::clone(&self.app.clock), uri, follower);
+        tokio::spawn(async move { ended.run_until_cancelled(telling).await });
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.remove(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let uris = requested.resource_subscriptions.iter().flatten();
+        let known = uris.filter(|uri| uri.parse::<Address>().is_ok()).take(SUBSCRIPTION_LIMIT);
+        Some(SubscriptionFilter::builder().resource_subscriptions(known.cloned()).build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let uris = context.accepted().resource_subscriptions.iter().flatten();
+        let mut telling = Vec::new();
+        for uri in uris {
+            if let Ok(address) = uri.parse() {
+                let follower = Follower::start(Arc::clone(&self.app.journal), address).await;
+                telling.push(tell_listener(context.sink(), uri, follower));
+            }
+        }
+        tokio::select! {
+            () = context.cancelled() => {}
+            // Where there is nothing to tell, or no longer, the stream stays open until its client leaves.
+            () = async { drop(join_all(telling).await); std::future::pending::<()>().await } => {}
+        }
+        Ok(())
     }
 
     async fn on_custom_request(
