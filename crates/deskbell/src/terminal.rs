@@ -1,7 +1,7 @@
 //! What a person at a terminal sees of an event: one line, on the target `llm_notify`.
 //!
 //! A process shows an event once: it either calls [`emit`], and the log's stderr layer writes the line, or prints
-//! [`line`] itself, as commands and bridges do with what their daemon accepted.
+//! [`line()`] itself, as commands and bridges do with what their daemon accepted.
 
 use anstyle::{AnsiColor, Style};
 use deskbell_core::{Event, Level, event::Kind, run::RunStep, text};
