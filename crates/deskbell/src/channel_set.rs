@@ -172,3 +172,66 @@ fn tell_problems(set: &ChannelSet) {
         warn!("{problem}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(channels: &[(&str, &str, &str)]) -> Config {
+        let channels = channels.iter().map(|(name, kind, options)| {
+            let (kind, options) = ((*kind).to_owned(), options.parse().unwrap());
+            (name.parse().unwrap(), ChannelOptions { kind, options, per_minute: None })
+        });
+        Config { channels: channels.collect(), ..Config::default() }
+    }
+
+    fn names(set: &ChannelSet) -> Vec<&str> {
+        set.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_channel_that_does_not_build_leaves_the_others_alone() {
+        let config = config(&[
+            ("good", "ntfy", "topic = 't'"),
+            ("misspelt", "ntfi", "topic = 't'"),
+            ("unknown", "pigeon-post", ""),
+            ("empty", "ntfy", ""),
+        ]);
+        let set = ChannelSet::build(&config);
+        assert_eq!(names(&set), ["good"]);
+        let [empty, misspelt, unknown] = &set.problems[..] else { panic!("{:?}", set.problems) };
+        assert!(empty.contains("`empty`") && empty.contains("topic"), "{empty}");
+        assert!(misspelt.ends_with("`kind` is \"ntfi\"; did you mean ntfy?"), "{misspelt}");
+        assert!(unknown.ends_with("which is no kind of channel"), "{unknown}");
+        assert_eq!(rules(&config, &set).channels, ["good".parse().unwrap()]);
+    }
+
+    #[test]
+    fn only_channels_that_changed_are_built_anew() {
+        let before = config(&[("same", "ntfy", "topic = 't'"), ("other", "ntfy", "topic = 't'")]);
+        let after = config(&[("same", "ntfy", "topic = 't'"), ("other", "ntfy", "topic = 'u'")]);
+        let old = ChannelSet::build(&before);
+        let new = old.rebuild(&after);
+        let kept = |name: &str| {
+            let name = name.parse().unwrap();
+            Arc::ptr_eq(old.get(&name).unwrap(), new.get(&name).unwrap())
+        };
+        assert!(kept("same"));
+        assert!(!kept("other"));
+    }
+
+    #[tokio::test]
+    async fn a_new_configuration_makes_new_channels_and_rules() {
+        let (sender, receiver) = watch::channel(Arc::new(Config::default()));
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let (mut channels, rules) = follow(receiver, &tasks, stop.clone());
+        assert!(names(&channels.borrow()).is_empty());
+        sender.send_replace(Arc::new(config(&[("phone", "ntfy", "topic = 't'")])));
+        channels.changed().await.unwrap();
+        assert_eq!(names(&channels.borrow()), ["phone"]);
+        assert_eq!(rules.borrow().channels, ["phone".parse().unwrap()]);
+        stop.cancel();
+        tasks.close();
+        tasks.wait().await;
+    }
+}

@@ -4,16 +4,16 @@ use std::{collections::VecDeque, sync::Arc};
 
 use deskbell_core::Event;
 
-use crate::{
-    journal::{Cursor, Entry},
-    live::PAGE,
-};
+use crate::journal::{Cursor, Entry};
 
 /// How many events the ring holds.
 const EVENTS_LIMIT: usize = 1_024;
 
 /// How many bytes of text and data the ring holds.
 const BYTES_LIMIT: usize = 16 * 1024 * 1024;
+
+/// How many events a viewer takes at once. Few, because what it has taken stays in memory until it is read.
+const SLICE: usize = 16;
 
 /// The newest events without a gap: all that the journal has after `floor`, up to `newest`.
 pub(super) struct Ring {
@@ -123,7 +123,7 @@ impl Ring {
         Some(self.newest)
     }
 
-    /// What comes after `after`, at most a page.
+    /// What comes after `after`, at most [`SLICE`] events.
     pub(super) fn after(&self, after: Cursor) -> Slice {
         if after < self.floor {
             return Slice::TooOld { readable: self.newest, left: self.left };
@@ -133,7 +133,7 @@ impl Ring {
             .entries
             .iter()
             .skip(start)
-            .take(PAGE)
+            .take(SLICE)
             .map(|held| Arc::clone(&held.entry))
             .collect();
         let passed = self.left + (start + events.len()) as u64;
@@ -142,7 +142,7 @@ impl Ring {
 }
 
 /// About how many bytes an event takes.
-fn weight(event: &Event) -> usize {
+pub(super) fn weight(event: &Event) -> usize {
     let data = event.content.data.as_ref().map_or(0, |data| data.to_string().len());
     let title = event.content.title.as_ref().map_or(0, String::len);
     size_of::<Entry>() + event.content.text.len() + title + data

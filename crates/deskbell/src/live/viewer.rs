@@ -7,8 +7,17 @@ use tracing::warn;
 
 use crate::{
     journal::{Cursor, Entry},
-    live::{FAILURE_PAUSE, Filter, LiveItem, PAGE, Shared, TooManyViewers, ring::Slice},
+    live::{
+        FAILURE_PAUSE, Filter, LiveItem, PAGE, Shared, TooManyViewers,
+        ring::{self, Slice},
+    },
 };
+
+/// How many bytes of events a viewer should read from the journal at once. Where a page has more, the next is smaller.
+const PAGE_BYTES: usize = 512 * 1024;
+
+/// How many events a viewer reads at first, when it does not know how large they are.
+const FIRST_PAGE: usize = 16;
 
 pub(super) struct Viewer {
     shared: Arc<Shared>,
@@ -21,6 +30,8 @@ pub(super) struct Viewer {
     /// How many events had passed through the ring when the viewer was last in it. `None` while it catches up, so
     /// that a replay is not called a lag.
     passed: Option<u64>,
+    /// How many events it reads from the journal next.
+    page: usize,
 }
 
 impl Viewer {
@@ -40,7 +51,15 @@ impl Viewer {
             ring.enter(*shared.bell.borrow());
             shared.watched.send_replace(true);
         }
-        Ok(Self { shared, newest, filter, after, taken: VecDeque::new(), passed: None })
+        Ok(Self {
+            shared,
+            newest,
+            filter,
+            after,
+            taken: VecDeque::new(),
+            passed: None,
+            page: FIRST_PAGE,
+        })
     }
 
     /// The next item; `None` when the program ends.
@@ -77,10 +96,13 @@ impl Viewer {
 
     /// Takes the next page from the journal.
     async fn replay(&mut self, readable: Cursor) {
-        match self.shared.journal.events(self.filter.query(self.after, PAGE)).await {
+        match self.shared.journal.events(self.filter.query(self.after, self.page)).await {
             Ok(page) => {
                 // A page that is not full has everything that fits, at least up to what was readable before.
-                let complete = (page.len() < PAGE).then_some(readable);
+                let complete = (page.len() < self.page).then_some(readable);
+                let bytes: usize = page.iter().map(|entry| ring::weight(&entry.event)).sum();
+                self.page = if bytes > PAGE_BYTES { self.page / 4 } else { self.page * 2 };
+                self.page = self.page.clamp(1, PAGE);
                 let last = page.last().map(|entry| entry.cursor);
                 self.after = self.after.max(last.max(complete).unwrap_or_default());
                 self.taken.extend(page.into_iter().map(Arc::new));
