@@ -31,6 +31,7 @@ use crate::{
     auth,
     config::Config,
     journal::{Journal, memory::MemoryJournal},
+    mcp,
     paths::Paths,
 };
 
@@ -137,7 +138,7 @@ async fn serve(paths: &Paths, options: &Options) -> anyhow::Result<()> {
 
     let routes = api::router(Arc::clone(&running.app));
     let http = auth::guard(
-        routes.clone(),
+        routes.clone().merge(mcp::http::router(Arc::clone(&running.app), doors.stop.clone())),
         running.app.config.clone(),
         auth::Door { token, address, anonymous_loopback: options.anonymous_loopback },
     );
