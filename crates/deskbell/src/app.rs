@@ -71,7 +71,7 @@ impl App {
             stop.clone(),
         );
         let live = Live::new(Arc::clone(&journal), &tasks, stop.clone());
-        let intake = Intake::new(Arc::clone(&journal), Arc::clone(&clock), rules);
+        let intake = Intake::new(Arc::clone(&journal), Arc::clone(&clock), rules, config.clone());
         let started_at = clock.now();
         let app =
             Arc::new(Self { clock, journal, intake, live, config, channels, health, started_at });

@@ -33,6 +33,7 @@ use crate::{
     journal::{Journal, memory::MemoryJournal},
     mcp,
     paths::Paths,
+    telemetry::{self, Role},
 };
 
 /// The loopback port that is tried first, so that a bookmark of the inbox stays good.
@@ -101,7 +102,7 @@ pub fn run_in_process(paths: &Paths, options: &Options) -> anyhow::Result<(UnixS
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let running = runtime.block_on(async {
-        let running = start_app(paths, options)?;
+        let running = start_app(Role::InProcess, paths, options)?;
         let doors = doors_of(&running);
         let stream = tokio::net::UnixStream::from_std(ours)?;
         let tasks = doors.tasks.clone();
@@ -126,7 +127,7 @@ impl InProcess {
 }
 
 async fn serve(paths: &Paths, options: &Options) -> anyhow::Result<()> {
-    let running = start_app(paths, options)?;
+    let running = start_app(Role::Daemon, paths, options)?;
     let doors = doors_of(&running);
     let config = Arc::clone(&running.app.config.borrow());
     let token = auth::state_token(&paths.token()).context("failed to prepare the token file")?;
@@ -176,9 +177,9 @@ fn doors_of(running: &Running) -> Doors {
     }
 }
 
-fn start_app(paths: &Paths, options: &Options) -> anyhow::Result<Running> {
-    let _ = (paths, options);
+fn start_app(role: Role, paths: &Paths, options: &Options) -> anyhow::Result<Running> {
     let config = Config::default();
+    telemetry::init(role, &config.tracing, paths);
     let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
     Ok(App::start(journal, config))
 }

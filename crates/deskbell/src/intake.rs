@@ -19,10 +19,14 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::crash_point::{self, Point};
-use crate::journal::{
-    Accept, Ack, DeliveryQuery, EventQuery, IdempotencyKey, Journal, JournalError, RunChange,
-    RunQuery, Write,
+use crate::{
+    config::Config,
+    crash_point::{self, Point},
+    journal::{
+        Accept, Ack, DeliveryQuery, EventQuery, IdempotencyKey, Journal, JournalError, RunChange,
+        RunQuery, Write,
+    },
+    terminal,
 };
 
 /// What somebody reports, before it is accepted.
@@ -101,19 +105,21 @@ pub struct Intake {
     journal: Arc<dyn Journal>,
     clock: Arc<dyn Clock>,
     rules: watch::Receiver<Arc<Rules>>,
+    config: watch::Receiver<Arc<Config>>,
     ids: Mutex<EventIds>,
     run_locks: [tokio::sync::Mutex<()>; RUN_LOCKS],
 }
 
 impl Intake {
-    /// An intake that writes to `journal` and always follows the newest `rules`.
+    /// An intake that writes to `journal` and always follows the newest `rules` and `config`.
     pub fn new(
         journal: Arc<dyn Journal>,
         clock: Arc<dyn Clock>,
         rules: watch::Receiver<Arc<Rules>>,
+        config: watch::Receiver<Arc<Config>>,
     ) -> Self {
         let run_locks = std::array::from_fn(|_| tokio::sync::Mutex::new(()));
-        Self { journal, clock, rules, ids: Mutex::default(), run_locks }
+        Self { journal, clock, rules, config, ids: Mutex::default(), run_locks }
     }
 
     /// Accepts `report`: when this returns `Ok`, the event and its deliveries are safe on disk.
@@ -141,6 +147,7 @@ impl Intake {
             match self.commit(accept).await? {
                 Ack::Accepted(_) | Ack::Done(_) => {
                     crash_point::pass(Point::Accepted);
+                    terminal::emit(&accepted.event, &self.config.borrow().tracing);
                     return Ok(accepted);
                 }
                 Ack::Duplicate(_) => {

@@ -91,7 +91,8 @@ fn bridge(args: &Args) -> anyhow::Result<()> {
         let stream = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
         stream.ok_or_else(|| io::Error::other("this process serves one connection"))
     });
-    let copied = bridge::run(hello, connect, io::stdin(), io::stdout(), io::stderr());
+    // The log of this process shows notices on stderr already.
+    let copied = bridge::run(hello, connect, io::stdin(), io::stdout(), io::sink());
     in_process.stop();
     Ok(copied?)
 }

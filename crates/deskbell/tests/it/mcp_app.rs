@@ -49,7 +49,7 @@ impl Parts {
             started_at: clock.now(),
             clock: Arc::clone(&clock),
             journal: Arc::clone(&shared),
-            intake: Intake::new(Arc::clone(&shared), clock, follow_rules),
+            intake: Intake::new(Arc::clone(&shared), clock, follow_rules, follow_config.clone()),
             live: Live::new(shared, &TaskTracker::new(), stop.clone()),
             config: follow_config,
             channels: watch::channel(Arc::default()).1,
