@@ -30,7 +30,7 @@ use crate::{
     app::{App, Running},
     auth,
     config::Config,
-    journal::{Journal, memory::MemoryJournal},
+    journal::{Journal, memory::MemoryJournal, sqlite::SqliteJournal},
     mcp,
     paths::Paths,
     telemetry::{self, Role},
@@ -180,7 +180,11 @@ fn doors_of(running: &Running) -> Doors {
 fn start_app(role: Role, paths: &Paths, options: &Options) -> anyhow::Result<Running> {
     let config = Config::default();
     telemetry::init(role, &config.tracing, paths);
-    let journal: Arc<dyn Journal> = Arc::new(MemoryJournal::default());
+    let journal: Arc<dyn Journal> = match &options.journal {
+        JournalPlace::Memory => Arc::new(MemoryJournal::default()),
+        JournalPlace::File(path) => Arc::new(SqliteJournal::open(path)?),
+        JournalPlace::StateFolder => Arc::new(SqliteJournal::open(&paths.journal())?),
+    };
     Ok(App::start(journal, config))
 }
 
