@@ -321,7 +321,8 @@ impl Desk {
         let counted = Arc::new(CountingJournal { kept: journal.clone(), ..Default::default() });
         let health =
             super::start(counted.clone(), clock.clone(), followed_channels, &tasks, stop.clone());
-        let intake = Intake::new(journal.clone(), clock.clone(), followed_rules);
+        let config = watch::channel(Arc::default()).1;
+        let intake = Intake::new(journal.clone(), clock.clone(), followed_rules, config);
         Self { journal, counted, clock, health, options, channels, rules, intake, stop, tasks }
     }
 
