@@ -254,7 +254,9 @@ fn none(what: &str, found: impl IntoIterator<Item = String>) {
 
 /// The code that is compiled into the program: tests and benchmarks are free to look deeper.
 fn sources() -> Vec<TextFile> {
-    let ours = |file: &TextFile| file.is_rust() && file.path.contains("/src/");
+    let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
+    let ours =
+        |file: &TextFile| file.is_rust() && file.path.contains("/src/") && !is_test(&file.path);
     tree::files("crates").into_iter().filter(ours).collect()
 }
 
