@@ -15,6 +15,7 @@ mod history;
 pub mod mcp;
 mod notify;
 mod output;
+pub mod reference;
 mod report;
 mod runs;
 pub mod serve;

@@ -86,7 +86,7 @@ pub(crate) fn compose(level: Level, subject: &str, text: &str, paint: Paint) -> 
 }
 
 /// What `event` says, on one line: a run's step with its facts, a title before its text.
-fn summary(event: &Event) -> String {
+pub(crate) fn summary(event: &Event) -> String {
     let said = text::cut(event.content.text.trim(), LINE_LIMIT, text::Unit::Characters);
     let title = event.content.title.as_deref().map(str::trim);
     let whole = match (&event.kind, title) {
@@ -105,7 +105,7 @@ fn step_facts(step: &RunStep) -> String {
 }
 
 /// How a level is written and coloured; understandable without the colour.
-fn label(level: Level) -> (&'static str, Style) {
+pub(crate) fn label(level: Level) -> (&'static str, Style) {
     let colour = |colour: AnsiColor| colour.on_default();
     match level {
         Level::Debug => ("DEBUG", Style::new().dimmed()),

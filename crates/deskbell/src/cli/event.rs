@@ -7,7 +7,10 @@ use deskbell_core::{
 use jiff::Timestamp;
 
 use super::{Client, Exit, Output, report};
-use crate::api::report::{ReportBody, StepReport};
+use crate::{
+    api::report::{ReportBody, StepReport},
+    config::Tracing,
+};
 
 /// Reports one step of a run: its start, an update, its end or its error.
 #[derive(Debug, clap::Args)]
@@ -70,7 +73,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
         ..ReportBody::default()
     };
     let accepted = report::send(&client, &mut report, "deskbell event").await?;
-    report::show(&report, &accepted, output);
+    report::show(&report, &accepted, &Tracing::default(), output);
     if args.json {
         output.json(&accepted)?;
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use deskbell_core::{Invalid, Level};
+use deskbell_core::Invalid;
 use serde::Serialize;
 
 /// How a command ends.
@@ -68,17 +68,6 @@ pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
 pub(crate) const QUIET: Style = Style::new().dimmed();
 pub(crate) const STRONG: Style = Style::new().bold();
-
-/// The colour of a level; understandable without it, because the word is always there.
-pub(crate) const fn colour(level: Level) -> Style {
-    match level {
-        Level::Debug => QUIET,
-        Level::Info => AnsiColor::Green.on_default(),
-        Level::Notice => AnsiColor::Cyan.on_default(),
-        Level::Warning => AnsiColor::Yellow.on_default(),
-        Level::Error | Level::Critical | Level::Alert | Level::Emergency => ERROR,
-    }
-}
 
 /// `text` in `style`; `anstream` drops the style where it does not belong.
 pub(crate) fn styled(style: Style, text: impl fmt::Display) -> String {
@@ -166,7 +155,15 @@ pub(crate) fn finish(result: anyhow::Result<Exit>) -> ExitCode {
         return ExitCode::from(Exit::Done.code());
     }
     Output::of_this_process().error(&error);
-    ExitCode::from(failure(&error).map_or(Exit::Failed, |failure| failure.exit).code())
+    ExitCode::from(exit(&error).code())
+}
+
+fn exit(error: &anyhow::Error) -> Exit {
+    match failure(error) {
+        Some(failure) => failure.exit,
+        None if error.chain().any(|cause| cause.is::<Invalid>()) => Exit::Wrong,
+        None => Exit::Failed,
+    }
 }
 
 fn failure(error: &anyhow::Error) -> Option<&Failure> {

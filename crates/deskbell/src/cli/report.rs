@@ -13,10 +13,14 @@ use deskbell_core::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Client, Failure, Output, show as terminal};
-use crate::api::{
-    report::ReportBody,
-    wire::{AcceptedBody, SourceBody},
+use super::{Client, Failure, Output};
+use crate::{
+    api::{
+        report::ReportBody,
+        wire::{AcceptedBody, SourceBody},
+    },
+    config::Tracing,
+    terminal,
 };
 
 /// The text that `argument` is or names: `-` reads stdin.
@@ -61,9 +65,17 @@ fn source(command: &'static str) -> SourceBody<'static> {
 }
 
 /// Shows what was accepted, as everybody sees it who watches (row 16). Whoever reads stdout does not get it.
-pub(super) fn show(report: &ReportBody<'_>, accepted: &AcceptedBody, output: &Output) {
+pub(super) fn show(
+    report: &ReportBody<'_>,
+    accepted: &AcceptedBody,
+    tracing: &Tracing,
+    output: &Output,
+) {
     match event(report, accepted) {
-        Ok(event) => output.note(terminal::line(&event)),
+        Ok(event) => {
+            let line = terminal::coloured_line(&event, tracing);
+            line.iter().for_each(|line| output.note(line));
+        }
         // It was accepted, so this cannot be; the id tells at least that much.
         Err(_) => output.note(accepted.id),
     }

@@ -1,28 +1,13 @@
 //! Events as a person reads them: one line each.
 
-use anstyle::Style;
-use deskbell_core::{Event, Level, event::Kind, run::Progress, text};
+use deskbell_core::{Event, Level, run::Progress};
 use jiff::{Timestamp, Zoned, tz::TimeZone};
 
 use super::{
-    output::{ERROR, GOOD, QUIET, WARNING, colour, styled},
+    output::{ERROR, GOOD, QUIET, WARNING},
     table::Cell,
 };
-
-/// Longest text of an event on one line, in characters. `--json` has the whole.
-const TEXT_LIMIT: usize = 2_000;
-
-/// What is said in one line: the run's step, the title, the text.
-pub(crate) fn summary(event: &Event) -> String {
-    let mut parts = Vec::new();
-    if let Kind::Run(step) = &event.kind {
-        let progress = step.progress.map(|progress| format!(" {progress}"));
-        parts.push(format!("{} {}{}", step.run, step.phase, progress.unwrap_or_default()));
-    }
-    parts.extend(event.content.title.clone());
-    parts.push(text::cut(event.content.text.trim(), TEXT_LIMIT, text::Unit::Characters));
-    text::one_line(&parts.join(": ")).into_owned()
-}
+use crate::terminal::{self, Paint};
 
 /// A fraction in whole percent, rounded down so that 100 means done.
 pub(crate) fn percent(fraction: f64) -> String {
@@ -31,17 +16,8 @@ pub(crate) fn percent(fraction: f64) -> String {
 
 /// An event in one line: how serious, what about, what.
 pub(crate) fn line(event: &Event) -> String {
-    format!(
-        "{}  {}  {}",
-        styled(colour(event.level), format_args!("{:<9}", event.level)),
-        styled(QUIET, text::one_line(event.context.as_str())),
-        emphasis(event.level, &summary(event)),
-    )
-}
-
-fn emphasis(level: Level, text: &str) -> String {
-    let style = if level >= Level::Error { Style::new().bold() } else { Style::new() };
-    styled(style, text)
+    let summary = terminal::summary(event);
+    terminal::compose(event.level, event.context.as_str(), &summary, Paint::Coloured)
 }
 
 /// An event as the fields of a row.
@@ -49,10 +25,16 @@ pub(crate) fn row(event: &Event, dates: &Dates) -> Vec<Cell> {
     vec![
         Cell::styled(event.id, QUIET),
         Cell::new(dates.short(event.at)),
-        Cell::styled(event.level, colour(event.level)),
+        level(event.level),
         Cell::new(&event.context),
-        Cell::new(summary(event)),
+        Cell::new(terminal::summary(event)),
     ]
+}
+
+/// A level as the terminal writes it.
+pub(crate) fn level(level: Level) -> Cell {
+    let (label, style) = terminal::label(level);
+    Cell::styled(label, style)
 }
 
 /// Times as a person reads them, in the user's own zone.

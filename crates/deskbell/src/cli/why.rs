@@ -4,7 +4,7 @@ use deskbell_core::{Event, EventId, clock::Clock as _, delivery::DeliveryState, 
 
 use super::{
     Client, Exit, Failure, Output,
-    output::{GOOD, QUIET, STRONG, colour, styled},
+    output::{GOOD, QUIET, STRONG, styled},
     show::{self, Dates},
 };
 use crate::{
@@ -57,12 +57,8 @@ fn lines(why: &WhyBody<'_>) -> Vec<String> {
     let dates = Dates::at(SystemClock.now());
     let event = &why.event;
     let mut lines = vec![
-        format!(
-            "{}  {}  {}",
-            styled(STRONG, event.id),
-            styled(colour(event.level), event.level),
-            Event::try_from(event).map(|event| show::summary(&event)).unwrap_or_default()
-        ),
+        Event::try_from(event).map(|event| show::line(&event)).unwrap_or_default(),
+        format!("event {}", styled(STRONG, event.id)),
         format!("reported {} by {}", dates.short(event.at), reporter(event)),
         String::new(),
         format!("Its way: {}.", text::one_line(&why.chosen_by)),

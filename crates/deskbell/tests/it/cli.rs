@@ -1,1 +1,312 @@
 //! The commands.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+use std::{
+    io::{BufRead as _, BufReader, Write as _},
+    process::{Child, Stdio},
+    sync::mpsc::{Receiver, channel},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    support::{Desk, FarEnd, Reply, until},
+    tree,
+};
+
+fn with_channel(far_end: &FarEnd) -> Desk {
+    let url = far_end.url();
+    Desk::with_config(&format!("[channels.far]\nkind = \"webhook_json\"\nurl = \"{url}\"\n"))
+}
+
+/// Lines of JSON.
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// A command that runs on, with its lines of stdout.
+struct Running {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Running {
+    fn start(desk: &Desk, arguments: &[&str]) -> Self {
+        let mut command = desk.command(arguments);
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = channel();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                drop(sender.send(line));
+            }
+        });
+        Self { child, lines }
+    }
+
+    #[track_caller]
+    fn next(&self) -> String {
+        self.lines.recv_timeout(Duration::from_secs(30)).unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
+fn a_notice_shows_on_stderr_and_only_there_row_16() {
+    let desk = Desk::new();
+    let (code, stdout, stderr) =
+        desk.run(&["notify", "back up\nfirst", "-l", "warning", "-c", "safety"]);
+    assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+    assert_eq!(stderr, "WARN   safety  back up\\nfirst\n");
+    let (_, stdout, _) = desk.run(&["history", "--json"]);
+    let events = lines(&stdout);
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0]["text"], "back up\nfirst");
+    assert_eq!(events[0]["source"]["client"], "deskbell notify");
+}
+
+#[test]
+fn the_text_may_come_from_stdin() {
+    let desk = Desk::new();
+    let mut command = desk.command(&["notify", "-", "--json"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all("from a pipe ✓\n".as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let accepted: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (_, stdout, _) = desk.run(&["history", "--json"]);
+    assert_eq!(lines(&stdout)[0]["id"], accepted["id"]);
+    assert_eq!(lines(&stdout)[0]["text"], "from a pipe ✓");
+}
+
+#[test]
+fn a_notice_with_a_key_is_told_once() {
+    let desk = Desk::new();
+    for _ in 0..2 {
+        assert_eq!(desk.run(&["notify", "a", "--key", "nightly"]).0, 0);
+    }
+    assert_eq!(lines(&desk.run(&["history", "--json"]).1).len(), 1);
+}
+
+#[test]
+fn wrong_values_end_with_2_and_say_what_was_expected() {
+    let desk = Desk::new();
+    #[track_caller]
+    fn check(desk: &Desk, arguments: &[&str], named: &str) {
+        let (code, stdout, stderr) = desk.run(arguments);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(named), "{arguments:?}: {stderr}");
+    }
+    check(&desk, &["notify", "a", "-l", "loud"], "expected one of debug, info");
+    check(&desk, &["notify", " "], "`text` is only white space");
+    check(&desk, &["notify", "a", "--data", "{"], "--data");
+    check(&desk, &["notify", "a", "--to", "nobody"], "`to` is \"nobody\"");
+    check(&desk, &["event", "r", "stop", "a"], "one of start, update, end, error");
+    check(&desk, &["event", "r", "start", "a", "--progress", "7"], "a number from 0 to 1");
+    check(&desk, &["event", "r", "start", "a", "--timestamp", "noon"], "--timestamp");
+    check(&desk, &["history", "--since", "yesterday"], "--since");
+    check(&desk, &["history", "--level", "loud"], "--level");
+    check(&desk, &["wtach"], "watch");
+}
+
+#[test]
+fn a_run_is_told_in_order_and_listed_rows_104_and_107() {
+    let mut desk = Desk::new();
+    let (code, _, stderr) = desk.run(&["event", "backup", "update", "too early"]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("send `start` first"), "{stderr}");
+    assert_eq!(desk.run(&["event", "backup", "start", "begins"]).0, 0);
+    desk.terminate();
+    let update = ["event", "backup", "update", "goes on", "--progress", "0.4", "--step", "export"];
+    let (code, _, stderr) = desk.run(&update);
+    assert_eq!((code, stderr.as_str()), (0, "INFO   llm  backup update 40 % (export): goes on\n"));
+    let runs = lines(&desk.run(&["runs", "--state", "open", "--json"]).1);
+    assert_eq!((&runs[0]["id"], &runs[0]["progress"]), (&json!("backup"), &json!(0.4)));
+    let (_, table, _) = desk.run(&["runs"]);
+    assert!(
+        table.contains("backup") && table.contains("40 %") && table.contains("export"),
+        "{table}"
+    );
+    assert_eq!(desk.run(&["event", "backup", "end", "done"]).0, 0);
+    assert_eq!(desk.run(&["event", "backup", "update", "late"]).0, 1);
+    assert_eq!(desk.run(&["runs", "--state", "open", "--json"]).1, "");
+}
+
+#[test]
+fn waiting_tells_what_became_of_each_delivery() {
+    let far_end = FarEnd::answering(|number, _| Reply::status(if number == 0 { 200 } else { 400 }));
+    let desk = with_channel(&far_end);
+    let (code, stdout, stderr) = desk.run(&["notify", "a", "--to", "far", "--wait"]);
+    assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+    assert!(stderr.contains("far: sent"), "{stderr}");
+    let (code, stdout, _) = desk.run(&["notify", "b", "--to", "far", "--wait", "--json"]);
+    assert_eq!(code, 1);
+    assert_eq!(lines(&stdout)[0]["deliveries"][0]["state"], "given_up");
+    let failing = FarEnd::answering(|_, _| Reply::status(503));
+    let desk = with_channel(&failing);
+    let (code, _, stderr) = desk.run(&["notify", "c", "--to", "far", "--wait", "--timeout", "1s"]);
+    assert_eq!(code, 13, "{stderr}");
+    assert!(stderr.contains("far: still open"), "{stderr}");
+}
+
+#[test]
+fn watch_goes_on_where_it_was_when_the_daemon_restarts() {
+    let mut desk = Desk::new();
+    desk.serve();
+    let watch = Running::start(&desk, &["watch", "--json", "--level", "notice.."]);
+    // Until it watches, what is told goes past it.
+    until("the viewer", || (desk.get("/v1/status").json()["viewers"] == 1).then_some(()));
+    desk.run(&["notify", "unseen", "-l", "info"]);
+    desk.run(&["notify", "one", "-l", "notice"]);
+    assert_eq!(lines(&watch.next())[0]["text"], "one");
+    desk.kill();
+    desk.serve();
+    desk.run(&["notify", "two", "-l", "error"]);
+    desk.run(&["notify", "three", "-l", "error"]);
+    assert_eq!(lines(&watch.next())[0]["text"], "two");
+    assert_eq!(lines(&watch.next())[0]["text"], "three");
+}
+
+#[test]
+fn watch_replays_from_a_place_and_writes_plain_lines_without_a_terminal() {
+    let desk = Desk::new();
+    desk.run(&["notify", "first", "-t", "a\u{1b}[31m"]);
+    desk.run(&["event", "r", "start", "second"]);
+    let watch = Running::start(&desk, &["watch", "--after", "0-0"]);
+    let (first, second) = (watch.next(), watch.next());
+    assert!(first.contains("INFO   llm  a\\u{1b}[31m: first"), "{first}");
+    assert!(second.contains("r start: second"), "{second}");
+    assert!(!first.contains('\u{1b}'));
+}
+
+#[test]
+fn why_tells_the_way_of_an_event_and_what_to_do() {
+    let far_end = FarEnd::answering(|_, _| Reply::status(400));
+    let desk = with_channel(&far_end);
+    desk.run(&["notify", "a", "--to", "far", "--wait"]);
+    let (code, stdout, stderr) = desk.run(&["why"]);
+    assert_eq!(code, 0);
+    assert!(stdout.contains("far: given up"), "{stdout}");
+    assert!(stdout.contains("named by the caller"), "{stdout}");
+    assert!(stdout.contains("attempt 1"), "{stdout}");
+    assert!(stderr.contains("hint: once the cause is mended"), "{stderr}");
+    let (code, _, stderr) = desk.run(&["why", "019a9c2e-5f00-7000-8000-000000000000"]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("there is no event"), "{stderr}");
+}
+
+#[test]
+fn deliveries_that_were_given_up_are_listed_and_tried_again() {
+    let far_end = FarEnd::answering(|number, _| Reply::status(if number == 0 { 400 } else { 200 }));
+    let desk = with_channel(&far_end);
+    assert_eq!(desk.run(&["notify", "a", "--to", "far", "--wait"]).0, 1);
+    let given_up = lines(&desk.run(&["delivery", "list", "--state", "given_up", "--json"]).1);
+    let id = given_up[0]["id"].as_str().unwrap();
+    assert_eq!(desk.run(&["delivery", "retry", id]).0, 0);
+    far_end.wait_for(2);
+    until("the delivery", || {
+        let list = desk.run(&["delivery", "list", "--state", "sent"]).1;
+        list.contains(id).then_some(())
+    });
+    let (code, _, stderr) = desk.run(&["delivery", "retry", id]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("only one that was given up"), "{stderr}");
+}
+
+#[test]
+fn channels_are_listed_and_tested_for_real() {
+    let far_end = FarEnd::answering(|number, _| Reply::status(if number == 0 { 200 } else { 403 }));
+    let desk = with_channel(&far_end);
+    let (code, stdout, _) = desk.run(&["channel", "test", "far"]);
+    assert_eq!((code, stdout.starts_with("far: the far end took it")), (0, true), "{stdout}");
+    assert_eq!(far_end.requests().len(), 1);
+    let (code, stdout, _) = desk.run(&["channel", "test", "far"]);
+    assert_eq!(code, 1);
+    assert!(stdout.contains("403"), "{stdout}");
+    let channels = lines(&desk.run(&["channel", "list", "--json"]).1);
+    assert_eq!(
+        (&channels[0]["name"], &channels[0]["kind"]),
+        (&json!("far"), &json!("webhook_json"))
+    );
+    assert_eq!(desk.run(&["channel", "test", "gone"]).0, 1);
+}
+
+#[test]
+fn doctor_checks_the_whole_way() {
+    let desk = Desk::new();
+    let (code, stdout, stderr) = desk.run(&["doctor", "--json"]);
+    assert_eq!(code, 0, "{stdout}{stderr}");
+    let checks = lines(&stdout);
+    let names: Vec<_> = checks.iter().map(|check| check["check"].as_str().unwrap()).collect();
+    for name in ["state folder", "disk", "daemon", "journal", "clock", "configuration", "HTTP"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert!(checks.iter().all(|check| check["finding"] == "good"), "{stdout}");
+}
+
+#[test]
+fn doctor_says_what_to_do_about_a_broken_channel_and_ends_with_1() {
+    let desk = Desk::with_config("[channels.phone]\nkind = \"nonsense\"\n");
+    let (code, stdout, stderr) = desk.run(&["doctor"]);
+    assert_eq!(code, 1, "{stdout}{stderr}");
+    assert!(stdout.contains("phone") && stdout.contains("→ correct the configuration"), "{stdout}");
+    assert!(stderr.contains("something needs you"), "{stderr}");
+}
+
+#[test]
+fn doctor_says_why_there_is_no_state_folder() {
+    let desk = Desk::new();
+    let file = desk.folder().join("a-file");
+    std::fs::write(&file, "").unwrap();
+    let output = desk.command(&["doctor"]).env("DESKBELL_STATE_DIR", &file).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        stdout.contains("is not a folder") && stdout.contains("DESKBELL_STATE_DIR"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    let desk = Desk::new();
+    for number in 0..20 {
+        desk.run(&["notify", &format!("{number} {}", "x".repeat(60_000))]);
+    }
+    let mut history = desk
+        .command(&["history", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(history.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let output = history.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+#[test]
+fn completions_are_written_for_each_shell() {
+    let desk = Desk::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, stdout, _) = desk.run(&["completions", shell]);
+        assert_eq!((code, stdout.contains("deskbell")), (0, true), "{shell}");
+    }
+}
+
+#[test]
+fn the_commands_are_documented_as_they_are() {
+    tree::check_document("docs/cli.md", &deskbell::cli::reference::page());
+}

@@ -7,7 +7,11 @@ pub(crate) mod mcp_client;
 
 use std::time::{Duration, Instant};
 
-pub(crate) use self::{desk::Desk, far_end::FarEnd, mcp_client::McpClient};
+pub(crate) use self::{
+    desk::{Answer, Desk},
+    far_end::{FarEnd, Reply},
+    mcp_client::McpClient,
+};
 
 /// How long a condition may take to come true. Long, because a loaded machine is no failure.
 const DEADLINE: Duration = Duration::from_secs(30);

@@ -42,6 +42,22 @@ pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// The generated document at `path` is `expected`; with `UPDATE_DOCS` it is written anew.
+#[track_caller]
+pub(crate) fn check_document(path: &str, expected: &str) {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(root().join(path), expected).unwrap();
+    }
+    let found = fs::read_to_string(root().join(path)).unwrap_or_default();
+    let lines = found.lines().chain(std::iter::repeat(""));
+    let differing = expected.lines().zip(lines).find(|(expected, found)| expected != found);
+    assert!(
+        found == expected,
+        "{path} is stale, first at: {differing:?}\n\
+         regenerate it: UPDATE_DOCS=1 cargo test --workspace"
+    );
+}
+
 fn collect(folder: &Path, path: &str, found: &mut Vec<TextFile>) {
     for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{path}: {error}")) {
         let entry = entry.unwrap();
