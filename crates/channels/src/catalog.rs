@@ -3,6 +3,7 @@
 mod console;
 mod dingtalk_bot;
 mod file;
+mod gotify;
 mod mqtt;
 mod ntfy;
 mod smtp;
@@ -25,6 +26,7 @@ const KINDS: &[ChannelKind] = &[
     console::KIND,
     dingtalk_bot::KIND,
     file::KIND,
+    gotify::KIND,
     mqtt::KIND,
     ntfy::KIND,
     smtp::KIND,

@@ -84,6 +84,18 @@ impl Reply {
         })
     }
 
+    /// The receipt whose message id is at `pointer` in the body.
+    ///
+    /// # Errors
+    /// A far end that gives no id did not take the message.
+    pub fn receipt(&self, pointer: &str) -> Result<Receipt, SendError> {
+        let receipt = receipt(&self.json()?, pointer);
+        match receipt.message_id {
+            Some(_) => Ok(receipt),
+            None => Err(SendError::temporary("the far end answered without a message id")),
+        }
+    }
+
     /// The start of a body that is text, on one line.
     fn excerpt(&self) -> Option<String> {
         let body = str::from_utf8(self.body.as_ref().ok()?).ok()?.trim();

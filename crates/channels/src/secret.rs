@@ -59,6 +59,7 @@ impl JsonSchema for Secret {
 pub(crate) fn found_in(schema: &Value, options: &toml::Value) -> Vec<String> {
     let mut found = Vec::new();
     collect(schema, options, &mut found);
+    found.retain(|secret| !secret.is_empty());
     found
 }
 

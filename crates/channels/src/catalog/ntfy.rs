@@ -69,10 +69,9 @@ impl Channel for Ntfy {
         if let (Some(user), Some(password)) = (&self.user, &self.password) {
             request = request.basic(user, password);
         }
-        let answer = request.json(&publication).accepted().await?.json()?;
-        match answer.get("id") {
-            Some(_) => Ok(receipt(&answer, "/sequence_id")),
-            None => Err(SendError::temporary("the server answered without a message id")),
-        }
+        let reply = request.json(&publication).accepted().await?;
+        reply.receipt("/id")?;
+        // Servers that cannot replace a message do not tell this id.
+        Ok(receipt(&reply.json()?, "/sequence_id"))
     }
 }

@@ -1,0 +1,108 @@
+//! What every channel kind promises, checked for each of them.
+//!
+//! A new kind needs no test of its own here: it is in the catalogue, so every check that fits its transport runs for
+//! it. `INSTA_UPDATE=always` writes down the requests of a new kind; read them against the far end's documentation.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![expect(clippy::indexing_slicing, reason = "a test that cannot go on should say where")]
+
+#[path = "conformance/declaration.rs"]
+mod declaration;
+#[path = "conformance/failures.rs"]
+mod failures;
+#[path = "conformance/requests.rs"]
+mod requests;
+mod sample;
+#[path = "conformance/stand_in.rs"]
+mod stand_in;
+
+use deskbell_channels::{ChannelKind, Transport, kinds};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+type Check = fn(&'static ChannelKind);
+
+/// Which kinds a check is for.
+#[derive(Clone, Copy)]
+enum For {
+    /// All of them.
+    All,
+    /// Those that are reached over a network.
+    Network,
+    /// Those that are reached by HTTP.
+    Http,
+    /// Those whose far end refuses under status 200.
+    Verdict,
+    /// Those that take only so much.
+    Limited,
+    /// Those that tell a run as one message.
+    Edits,
+}
+
+const CHECKS: &[(&str, For, Check)] = &[
+    ("example_builds", For::All, declaration::example_builds),
+    ("everything_is_documented", For::All, declaration::everything_is_documented),
+    ("the_file_has_its_name", For::All, declaration::the_file_has_its_name),
+    ("unknown_options_are_refused", For::All, declaration::unknown_options_are_refused),
+    ("wrong_values_are_not_repeated", For::All, declaration::wrong_values_are_not_repeated),
+    ("sends_the_recorded_requests", For::All, requests::sends_the_recorded_requests),
+    ("previews_tell_the_truth", For::Http, requests::previews_tell_the_truth),
+    ("previews_keep_secrets", For::All, requests::previews_keep_secrets),
+    ("odd_text_arrives_literally", For::All, requests::odd_text_arrives_literally),
+    ("long_text_stays_within_limits", For::Limited, requests::long_text_stays_within_limits),
+    ("long_text_goes_out_whole", For::All, requests::long_text_goes_out_whole),
+    (
+        "a_step_takes_the_place_of_the_last",
+        For::Edits,
+        requests::a_step_takes_the_place_of_the_last,
+    ),
+    (
+        "an_edit_that_is_refused_is_sent_anew",
+        For::Edits,
+        requests::an_edit_that_is_refused_is_sent_anew,
+    ),
+    ("success_is_success", For::Http, failures::success_is_success),
+    ("server_errors_are_temporary", For::Http, failures::server_errors_are_temporary),
+    ("rejections_are_permanent", For::Http, failures::rejections_are_permanent),
+    ("redirects_are_not_followed", For::Http, failures::redirects_are_not_followed),
+    ("retry_after_is_honoured", For::Http, failures::retry_after_is_honoured),
+    ("a_refusal_under_200_is_a_failure", For::Verdict, failures::a_refusal_under_200_is_a_failure),
+    ("a_page_under_200_is_a_failure", For::Verdict, failures::a_page_under_200_is_a_failure),
+    ("silence_is_temporary", For::Network, failures::silence_is_temporary),
+    ("a_closed_port_is_temporary", For::Network, failures::a_closed_port_is_temporary),
+    ("errors_keep_secrets", For::Http, failures::errors_keep_secrets),
+];
+
+impl For {
+    fn includes(self, kind: &ChannelKind) -> bool {
+        let about = &kind.about;
+        match (self, about.transport) {
+            (Self::All, _)
+            | (Self::Network, Transport::Http { .. } | Transport::Smtp | Transport::Mqtt)
+            | (Self::Http, Transport::Http { .. })
+            | (Self::Verdict, Transport::Http { refused: Some(_), .. }) => true,
+            (Self::Limited, _) => about.limits.body < usize::MAX,
+            (Self::Edits, _) => about.edits,
+            _ => false,
+        }
+    }
+}
+
+fn main() {
+    let checks = kinds().iter().flat_map(|kind| {
+        let fitting = CHECKS.iter().filter(|(_, range, _)| range.includes(kind));
+        fitting.map(move |&(name, _, check)| {
+            trial(format!("{}::{name}", kind.about.name), move || check(kind))
+        })
+    });
+    let names = trial(
+        "names_are_unique_and_in_order".to_owned(),
+        declaration::names_are_unique_and_in_order,
+    );
+    libtest_mimic::run(&Arguments::from_args(), checks.chain([names]).collect()).exit();
+}
+
+fn trial(name: String, check: impl FnOnce() + Send + 'static) -> Trial {
+    Trial::test(name, move || -> Result<(), Failed> {
+        check();
+        Ok(())
+    })
+}

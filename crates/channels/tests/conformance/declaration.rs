@@ -1,0 +1,78 @@
+//! What a kind says of itself.
+
+use std::path::Path;
+
+use deskbell_channels::{ChannelKind, kinds};
+
+use crate::stand_in::example;
+
+pub(crate) fn names_are_unique_and_in_order() {
+    let names: Vec<_> = kinds().iter().map(|kind| kind.about.name).collect();
+    assert!(names.is_sorted_by(|a, b| a < b), "catalog.rs lists kinds by name: {names:?}");
+}
+
+pub(crate) fn example_builds(kind: &'static ChannelKind) {
+    kind.build(example(kind)).map(drop).unwrap();
+}
+
+pub(crate) fn everything_is_documented(kind: &'static ChannelKind) {
+    let guide = kind.guide();
+    assert!(guide.len() > 40, "the struct's doc comment is the setup guide: {guide:?}");
+    assert!(kind.about.docs.starts_with("https://"), "{}", kind.about.docs);
+    for option in kind.options() {
+        assert!(!option.doc.is_empty(), "`{}` has no doc comment", option.name);
+        assert!(
+            option.required || option.default.is_some() || !has_default(kind, &option.name),
+            "the default of `{}` is not in the schema; add #[schemars(extend(\"default\" = …))]",
+            option.name
+        );
+    }
+}
+
+/// Whether `name` is an option that is neither required nor absent nor a list or table, which are empty then.
+fn has_default(kind: &ChannelKind, name: &str) -> bool {
+    let schema = kind.schema();
+    let option = schema.as_value().pointer(&format!("/properties/{name}")).unwrap();
+    let shape = format!("{:?} {:?}", option.get("type"), option.get("anyOf"));
+    !["null", "object", "array"].iter().any(|word| shape.contains(word))
+}
+
+pub(crate) fn the_file_has_its_name(kind: &'static ChannelKind) {
+    let file = format!("src/catalog/{}.rs", kind.about.name);
+    assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(&file).is_file(), "{file} is missing");
+}
+
+pub(crate) fn unknown_options_are_refused(kind: &'static ChannelKind) {
+    let known = kind.options().first().map(|option| option.name.clone());
+    let wrong = format!("{}x", known.as_deref().unwrap_or("option"));
+    let mut options = example(kind);
+    options.insert(wrong.clone(), toml::Value::from("planted-value"));
+    let refusal = kind.build(options).map(drop).unwrap_err().to_string();
+    assert!(refusal.contains(&format!("`{wrong}`")), "{refusal}");
+    assert!(!refusal.contains("planted-value"), "{refusal}");
+    if let Some(known) = known {
+        assert!(refusal.contains(&format!("did you mean `{known}`?")), "{refusal}");
+    }
+}
+
+/// Row 116: a password in the wrong place is still a password.
+pub(crate) fn wrong_values_are_not_repeated(kind: &'static ChannelKind) {
+    for option in kind.options() {
+        for planted in [
+            toml::Value::from("planted hunter2"),
+            toml::Value::from(vec!["planted hunter2"]),
+            toml::Value::from(toml::Table::from_iter([(
+                "planted".to_owned(),
+                (-7_777_777).into(),
+            )])),
+            toml::Value::from(-7_777_777),
+        ] {
+            let mut options = example(kind);
+            options.insert(option.name.clone(), planted);
+            let Err(refusal) = kind.build(options).map(drop) else { continue };
+            let refusal = refusal.to_string();
+            assert!(refusal.contains(&format!("`{}", option.name)), "{refusal}");
+            assert!(!refusal.contains("hunter2") && !refusal.contains("777"), "{refusal}");
+        }
+    }
+}

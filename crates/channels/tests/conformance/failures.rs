@@ -1,0 +1,138 @@
+//! What a failure means, whatever the kind.
+
+use std::{net::TcpListener, time::Duration};
+
+use deskbell_channels::{ChannelKind, SendError, Transport};
+use deskbell_core::{
+    delivery::{Failure, Receipt},
+    event::Format,
+};
+use wiremock::{Request, Respond, ResponseTemplate};
+
+use crate::{
+    sample::message,
+    stand_in::{accepted, attempt, attempt_at_port, block_on, channel},
+};
+
+const TEMPORARY: Failure = Failure::Temporary { retry_after: None };
+
+fn outcome(kind: &'static ChannelKind, reply: ResponseTemplate) -> Result<Receipt, SendError> {
+    attempt(kind, &message("text", Format::Text), reply).0
+}
+
+#[track_caller]
+fn fails_as(failure: Failure, outcome: Result<Receipt, SendError>) {
+    let error = outcome.expect_err("a failure counted as success");
+    assert_eq!(error.failure, failure, "{error}");
+    assert!(!error.message.is_empty());
+}
+
+pub(crate) fn success_is_success(kind: &'static ChannelKind) {
+    outcome(kind, accepted(kind)).unwrap();
+}
+
+pub(crate) fn server_errors_are_temporary(kind: &'static ChannelKind) {
+    for status in [500, 502, 503, 504] {
+        fails_as(TEMPORARY, outcome(kind, ResponseTemplate::new(status)));
+    }
+}
+
+pub(crate) fn rejections_are_permanent(kind: &'static ChannelKind) {
+    for status in [400, 401, 403, 404] {
+        fails_as(Failure::Permanent, outcome(kind, ResponseTemplate::new(status)));
+    }
+}
+
+/// A redirect could carry a token to another host.
+pub(crate) fn redirects_are_not_followed(kind: &'static ChannelKind) {
+    let elsewhere =
+        ResponseTemplate::new(307).insert_header("location", "https://elsewhere.example.com/");
+    let (outcome, requests) = attempt(kind, &message("text", Format::Text), elsewhere);
+    fails_as(Failure::Permanent, outcome);
+    assert_eq!(requests.len(), 1);
+}
+
+pub(crate) fn retry_after_is_honoured(kind: &'static ChannelKind) {
+    let asked = Failure::Temporary { retry_after: Some(Duration::from_secs(42)) };
+    for status in [429, 503] {
+        let reply = ResponseTemplate::new(status);
+        fails_as(asked, outcome(kind, reply.clone().insert_header("retry-after", "42")));
+        let date = "Fri, 02 Jan 2026 03:04:47 GMT";
+        fails_as(asked, outcome(kind, reply.insert_header("retry-after", date)));
+    }
+}
+
+/// Row 109: the verdict is in the body.
+pub(crate) fn a_refusal_under_200_is_a_failure(kind: &'static ChannelKind) {
+    let Transport::Http { refused: Some(refused), .. } = kind.about.transport else { return };
+    let reply = ResponseTemplate::new(200).set_body_raw(refused, "application/json");
+    assert!(outcome(kind, reply).is_err(), "{refused} counted as success");
+}
+
+/// Row 109: a proxy's login page answers 200 too.
+pub(crate) fn a_page_under_200_is_a_failure(kind: &'static ChannelKind) {
+    for body in ["<!doctype html><title>Log in</title>", "", "ok", "[]", "null", "{}", "\u{0}\u{1}"]
+    {
+        let reply = ResponseTemplate::new(200).set_body_raw(body, "text/html");
+        assert!(outcome(kind, reply).is_err(), "{body:?} counted as success");
+    }
+}
+
+/// Row 109: a far end that hangs is a time-out.
+pub(crate) fn silence_is_temporary(kind: &'static ChannelKind) {
+    // Connections wait in the queue of a listener that never takes them.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let text = message("text", Format::Text);
+    fails_as(TEMPORARY, attempt_at_port(kind, &text, port, Duration::from_millis(200)));
+}
+
+pub(crate) fn a_closed_port_is_temporary(kind: &'static ChannelKind) {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let text = message("text", Format::Text);
+    fails_as(TEMPORARY, attempt_at_port(kind, &text, port, Duration::from_secs(10)));
+}
+
+/// Answers with everything it was sent, as some far ends do with what they do not like.
+struct Echo(u16);
+
+impl Respond for Echo {
+    fn respond(&self, request: &Request) -> ResponseTemplate {
+        let told = format!(
+            "{} {:?} {}",
+            request.url,
+            request.headers,
+            String::from_utf8_lossy(&request.body)
+        );
+        ResponseTemplate::new(self.0).set_body_json(serde_json::json!({
+            "ok": false, "error_code": self.0, "description": told, "errcode": 310_000, "errmsg": told,
+        }))
+    }
+}
+
+/// Row 116: nothing of an error shows a secret, not even when the far end repeats it.
+pub(crate) fn errors_keep_secrets(kind: &'static ChannelKind) {
+    let text = message("text", Format::Text);
+    let secrets = channel(kind).secrets().to_vec();
+    let mut shown = Vec::new();
+    for status in [200, 401, 503] {
+        let outcome = block_on(async {
+            let server = wiremock::MockServer::start().await;
+            wiremock::Mock::given(wiremock::matchers::any())
+                .respond_with(Echo(status))
+                .mount(&server)
+                .await;
+            let cx = crate::sample::context(&text, Some(&server.uri()));
+            deskbell_channels::deliver(kind, &*channel(kind), &text, &cx).await
+        });
+        shown.extend(outcome.err().map(|error| format!("{error} {error:?}")));
+    }
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let refused = attempt_at_port(kind, &text, port, Duration::from_secs(10)).unwrap_err();
+    shown.push(format!("{refused} {refused:?}"));
+    for (secret, shown) in
+        secrets.iter().flat_map(|secret| shown.iter().map(move |text| (secret, text)))
+    {
+        assert!(!shown.contains(secret.as_str()), "{secret} is in {shown}");
+    }
+}

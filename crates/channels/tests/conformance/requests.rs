@@ -1,0 +1,244 @@
+//! What goes out.
+
+use deskbell_channels::{ChannelKind, render::Dialect};
+use deskbell_core::{Message, delivery::Receipt, event::Format, text::Unit};
+use serde_json::Value;
+use wiremock::{Request, ResponseTemplate};
+
+use crate::{
+    sample::{message, step, titled},
+    stand_in::{accepted, attempt, attempt_in, channel, previewed},
+};
+
+const TEXT: &str = "2 of 340 tests failed:\n- <Cart> & \"Basket\"\n- *Checkout*";
+
+const MARKDOWN: &str = "**2 of 340** tests failed:\n- `<Cart>` & \"Basket\"\n- [Checkout](https://ci.example.com/7?a=1&b=2)";
+
+/// The requests of a kind as they were when somebody last read them against its documentation.
+pub(crate) fn sends_the_recorded_requests(kind: &'static ChannelKind) {
+    let shown = |message: Message| {
+        let mut requests = previewed(kind, &message, false);
+        for request in &mut requests {
+            // The version of the program is in it.
+            if let Some(headers) = request.get_mut("headers").and_then(Value::as_object_mut) {
+                assert!(
+                    headers
+                        .remove("user-agent")
+                        .is_some_and(|agent| agent.to_string().contains("deskbell"))
+                );
+            }
+        }
+        requests
+    };
+    let recorded = serde_json::json!({
+        "text": shown(message(TEXT, Format::Text)),
+        "markdown": shown(message(MARKDOWN, Format::Markdown)),
+        "step of a run": shown(step("uploading")),
+    });
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("snapshots");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_json_snapshot!(kind.about.name, recorded));
+}
+
+/// What a preview shows is what is sent.
+pub(crate) fn previews_tell_the_truth(kind: &'static ChannelKind) {
+    let message = message(TEXT, Format::Text);
+    let (outcome, sent) = attempt(kind, &message, accepted(kind));
+    outcome.unwrap();
+    let shown = previewed(kind, &message, true);
+    assert_eq!(shown.len(), sent.len());
+    for (shown, sent) in shown.iter().zip(&sent) {
+        assert_eq!(shown["method"], sent.method.as_str());
+        // The stand-in takes the place of the host.
+        let (_, shown_path) = after_host(shown["url"].as_str().unwrap());
+        assert_eq!(shown_path, after_host(sent.url.as_str()).1);
+        // The name of the channel is in ids, and a preview has none.
+        let told = |text: &str| text.replace(".preview", ".team");
+        for (name, value) in shown["headers"].as_object().unwrap() {
+            if name != "webhook-signature" {
+                assert_eq!(told(value.as_str().unwrap()), header(sent, name), "{name}");
+            }
+        }
+        assert_eq!(told(shown["body"].as_str().unwrap()), String::from_utf8_lossy(&sent.body));
+    }
+}
+
+fn after_host(url: &str) -> (&str, &str) {
+    let (_, rest) = url.split_once("://").unwrap();
+    rest.split_once('/').unwrap()
+}
+
+fn header(request: &Request, name: &str) -> String {
+    request.headers.get(name).unwrap().to_str().unwrap().to_owned()
+}
+
+/// Row 116.
+pub(crate) fn previews_keep_secrets(kind: &'static ChannelKind) {
+    let channel = channel(kind);
+    let set = kind
+        .options()
+        .into_iter()
+        .filter(|option| option.secret && kind.about.example.contains(&option.name));
+    assert!(channel.secrets().len() >= set.count(), "a secret of the example is not known as one");
+    let message = message(TEXT, Format::Text);
+    let masked = serde_json::to_string(&previewed(kind, &message, false)).unwrap();
+    let shown = serde_json::to_string(&previewed(kind, &message, true)).unwrap();
+    for secret in channel.secrets() {
+        assert!(!masked.contains(secret.as_str()), "{secret} is in {masked}");
+    }
+    let sent = channel.secrets().iter().filter(|secret| shown.contains(secret.as_str())).count();
+    assert_eq!(sent > 0, shown != masked, "secrets that are sent are masked, and nothing else is");
+}
+
+/// What an agent may have been told to say.
+const ODD: &str =
+    r#"<script>alert("1")</script>&amp; @everyone @all <@U1> {"a":"b"} \" \\ %s ${x} `y` 'q' #1"#;
+
+/// Row 115: odd text arrives literally, and what deceives does not arrive.
+pub(crate) fn odd_text_arrives_literally(kind: &'static ChannelKind) {
+    let hostile = format!("\u{1b}[31m\u{202e}\u{0}{ODD}\u{7}\u{200b}\nTo: x@example.com\r\n");
+    let odd = titled("a\r\nBcc: x@example.com <b>", &hostile, Format::Text);
+    let requests = previewed(kind, &odd, true);
+    let texts: Vec<String> = requests.iter().flat_map(texts).collect();
+    for text in &texts {
+        let deceives =
+            |c: char| (c.is_control() && !"\n\r\t".contains(c)) || "\u{202e}\u{200b}".contains(c);
+        assert!(!text.contains(deceives), "{text:?}");
+        assert!(!text.contains("\nBcc:"), "a header was forged: {text}");
+    }
+    let readable = |text: &String| match kind.about.dialect {
+        Dialect::TelegramHtml => text
+            .replace("&lt;", "<")
+            .replace("&gt;", ">")
+            .replace("&quot;", "\"")
+            .replace("&amp;", "&"),
+        _ => text.clone(),
+    };
+    assert!(texts.iter().any(|text| readable(text).contains(ODD)), "{texts:#?}");
+    if kind.about.dialect == Dialect::TelegramHtml {
+        assert!(!texts.iter().any(|text| text.contains("<script>")), "{texts:#?}");
+    }
+}
+
+/// Row 114: 10,000 characters, each part within the limit.
+pub(crate) fn long_text_stays_within_limits(kind: &'static ChannelKind) {
+    let limits = kind.about.limits;
+    for format in [Format::Text, Format::Markdown] {
+        let requests = previewed(kind, &message(&words(10_000), format), false);
+        for request in &requests {
+            let longest =
+                texts(request).iter().map(|text| limits.unit.length(&visible(text))).max().unwrap();
+            assert!(longest <= limits.title + limits.body + 16, "{longest} {:?}", limits.unit);
+        }
+    }
+}
+
+/// Row 114: however it is split, nothing of a long text is lost.
+pub(crate) fn long_text_goes_out_whole(kind: &'static ChannelKind) {
+    let requests = previewed(kind, &message(&words(10_000), Format::Text), false);
+    let told =
+        requests.iter().flat_map(texts).map(|text| visible(&text)).collect::<Vec<_>>().join("\n");
+    let told: Vec<_> = told
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| word.starts_with("word"))
+        .collect();
+    let expected: Vec<_> = words(10_000).split_whitespace().map(str::to_owned).collect();
+    let expected: Vec<_> = expected.iter().filter(|word| word.starts_with("word")).collect();
+    assert!(expected.iter().all(|word| told.contains(&word.as_str())), "a word is missing");
+    if limits_nothing(kind) {
+        assert_eq!(requests.len(), 1);
+    }
+}
+
+fn limits_nothing(kind: &ChannelKind) -> bool {
+    kind.about.limits.body == usize::MAX
+}
+
+/// A text of at least `length` characters, in which every word is another one, with much to escape.
+fn words(length: usize) -> String {
+    let mut text = String::new();
+    let mut number = 0;
+    while Unit::Characters.length(&text) < length {
+        text.extend([&format!("word{number}"), " <&> \"q\" "]);
+        number += 1;
+        if number % 7 == 0 {
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Every text in a request: the leaves of its JSON body, or the body.
+fn texts(request: &Value) -> Vec<String> {
+    fn leaves(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::String(text) => found.push(text.clone()),
+            Value::Array(items) => items.iter().for_each(|item| leaves(item, found)),
+            Value::Object(fields) => fields.values().for_each(|field| leaves(field, found)),
+            _ => {}
+        }
+    }
+    let body = request["body"].as_str().unwrap();
+    let mut found = Vec::new();
+    match serde_json::from_str(body) {
+        Ok(json) => leaves(&json, &mut found),
+        Err(_) if request["transport"] == "smtp" => found.push(unquoted(body)),
+        Err(_) => found.push(body.to_owned()),
+    }
+    found
+}
+
+/// `mail` without the quoted-printable encoding of its parts (RFC 2045, section 6.7), as far as it is ASCII.
+fn unquoted(mail: &str) -> String {
+    let mut parts = mail.split('=');
+    let mut read = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let code = part.get(..2).unwrap_or_default();
+        match (code, u8::from_str_radix(code, 16)) {
+            ("\r\n", _) => {}
+            (_, Ok(byte)) => read.push(char::from(byte)),
+            _ => read.extend(["=", code]),
+        }
+        read.push_str(part.get(2..).unwrap_or_default());
+    }
+    read
+}
+
+/// `text` as a reader of HTML sees it, and any other text as it is apart from tags.
+fn visible(text: &str) -> String {
+    let mut shown = text.to_owned();
+    for tag in ["<b>", "</b>", "<i>", "</i>", "<code>", "</code>"] {
+        shown = shown.replace(tag, "");
+    }
+    shown.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+fn receipt() -> Receipt {
+    Receipt { message_id: Some("4711".to_owned()) }
+}
+
+pub(crate) fn a_step_takes_the_place_of_the_last(kind: &'static ChannelKind) {
+    let edit = |edit| {
+        let (outcome, requests) =
+            attempt_in(kind, &step("uploading"), &[], accepted(kind), |cx| cx.edit = edit);
+        outcome.unwrap();
+        assert_eq!(requests.len(), 1);
+        format!("{} {}", requests[0].url, String::from_utf8_lossy(&requests[0].body))
+    };
+    assert!(edit(Some(receipt())).contains("4711"));
+    assert!(!edit(None).contains("4711"));
+}
+
+/// The message may be gone, or too old to be edited.
+pub(crate) fn an_edit_that_is_refused_is_sent_anew(kind: &'static ChannelKind) {
+    let gone = ResponseTemplate::new(400);
+    let (outcome, requests) = attempt_in(kind, &step("uploading"), &[gone], accepted(kind), |cx| {
+        cx.edit = Some(receipt());
+    });
+    outcome.unwrap();
+    assert_eq!(requests.len(), 2);
+    let body = String::from_utf8_lossy(&requests[1].body);
+    assert!(!body.contains("4711") && body.contains("uploading"), "{body}");
+}

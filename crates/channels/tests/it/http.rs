@@ -1,0 +1,128 @@
+//! The outgoing HTTP client: what it follows, reads, waits for and refuses.
+
+use std::time::Duration;
+
+use deskbell_channels::SendContext;
+use deskbell_core::{delivery::Failure, event::Format};
+use tokio::io::AsyncWriteExt as _;
+use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
+
+use crate::{
+    configured,
+    real::Certificate,
+    sample::{context, message},
+};
+
+const TEMPORARY: Failure = Failure::Temporary { retry_after: None };
+
+#[tokio::test]
+async fn a_huge_answer_is_read_only_in_part() {
+    let server = MockServer::start().await;
+    let huge = format!("{{\"id\":\"{}\"}}", "x".repeat(3 * 1024 * 1024));
+    Mock::given(any())
+        .respond_with(ResponseTemplate::new(200).set_body_string(huge))
+        .mount(&server)
+        .await;
+    let message = message("text", Format::Text);
+    let cx = context(&message, None);
+    // For a webhook 200 is success, whatever follows it.
+    let webhook = configured("webhook_json", &format!("url = '{}'", server.uri()));
+    webhook.deliver(&message, &cx).await.unwrap();
+    let ntfy = configured("ntfy", &format!("topic = 't'\nserver = '{}'", server.uri()));
+    let error = ntfy.deliver(&message, &cx).await.unwrap_err();
+    assert_eq!(error.message, "the far end answered 200 without JSON");
+}
+
+#[tokio::test]
+async fn an_answer_that_never_ends_is_a_time_out_row_109() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("url = 'http://{}'", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"HTTP/1.1 500 No\r\nContent-Length: 100\r\n\r\nx").await.unwrap();
+        // Holds the connection open until the test is over.
+        std::future::pending::<()>().await;
+    });
+    let message = message("text", Format::Text);
+    let cx = SendContext { timeout: Duration::from_millis(300), ..context(&message, None) };
+    let error = configured("webhook_json", &url).deliver(&message, &cx).await.unwrap_err();
+    assert_eq!(error.failure, TEMPORARY);
+}
+
+#[tokio::test]
+async fn metadata_services_are_out_of_reach() {
+    let message = message("text", Format::Text);
+    for host in ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "2852039166"] {
+        let webhook = configured("webhook_json", &format!("url = 'http://{host}/latest'"));
+        let error = webhook.deliver(&message, &context(&message, None)).await.unwrap_err();
+        assert_eq!(error.failure, Failure::Permanent, "{host}: {error}");
+        assert!(error.message.contains("metadata service"), "{host}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_channels_proxy_is_used_and_its_password_kept_row_116() {
+    let proxy = MockServer::start().await;
+    Mock::given(any()).respond_with(ResponseTemplate::new(407)).mount(&proxy).await;
+    let proxy_url = proxy.uri().replace("http://", "http://me:proxy-password@");
+    let options = format!("url = 'http://far.example.com/hook'\nproxy = '{proxy_url}'");
+    let message = message("text", Format::Text);
+    let error = configured("webhook_json", &options)
+        .deliver(&message, &context(&message, None))
+        .await
+        .unwrap_err();
+    assert!(!format!("{error:?}").contains("proxy-password"));
+    let requests = proxy.received_requests().await.unwrap();
+    assert_eq!(requests[0].url.host_str(), Some("far.example.com"));
+    assert!(requests[0].headers.contains_key("proxy-authorization"));
+}
+
+#[tokio::test]
+async fn a_login_in_the_address_becomes_a_header_and_is_masked_row_116() {
+    let server = MockServer::start().await;
+    Mock::given(any()).respond_with(ResponseTemplate::new(204)).mount(&server).await;
+    let url = server.uri().replace("http://", "http://me:pass%20word@");
+    let webhook = configured("webhook_json", &format!("url = '{url}'"));
+    let message = message("text", Format::Text);
+    webhook.deliver(&message, &context(&message, None)).await.unwrap();
+    let requests = server.received_requests().await.unwrap();
+    assert_eq!(requests[0].headers["authorization"], "Basic bWU6cGFzcyB3b3Jk");
+    let now = crate::sample::now();
+    let shown =
+        deskbell_channels::preview(webhook.kind, &*webhook.channel, &message, now, false).await;
+    assert_eq!(shown["requests"][0]["headers"]["authorization"], "Basic ***");
+}
+
+#[tokio::test]
+async fn errors_name_no_address_row_116() {
+    let message = message("text", Format::Text);
+    let secret = "a-secret-path-0001";
+    for url in [
+        format!("http://127.0.0.1:1/{secret}"),
+        format!("http://nowhere.invalid/{secret}"),
+        format!("https://127.0.0.1:1/{secret}?key={secret}"),
+    ] {
+        let webhook = configured("webhook_json", &format!("url = '{url}'"));
+        let error = webhook.deliver(&message, &context(&message, None)).await.unwrap_err();
+        assert_eq!(error.failure, TEMPORARY, "{error}");
+        assert!(!format!("{error} {error:?}").contains(secret), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_nobody_vouches_for_is_refused() {
+    let certificate = Certificate::new();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let config = certificate.server_config();
+    let server = std::thread::spawn(move || {
+        let mut connection = rustls::ServerConnection::new(config).unwrap();
+        let (mut stream, _) = listener.accept().unwrap();
+        connection.complete_io(&mut stream)
+    });
+    let webhook = configured("webhook_json", &format!("url = 'https://localhost:{port}/'"));
+    let message = message("text", Format::Text);
+    let error = webhook.deliver(&message, &context(&message, None)).await.unwrap_err();
+    assert!(error.message.contains("certificate"), "{error}");
+    assert!(server.join().unwrap().is_err(), "the client went on");
+}
