@@ -53,6 +53,10 @@ pub const STOP_GRACE: Duration = Duration::from_secs(5);
 /// The longest sleep, so that a wall clock that was set forward is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
 
+/// The least time between two looks at what is due. Each costs the journal's writer two look-ups for each channel, and
+/// under load every commit rings.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+
 /// How many pending deliveries are looked at to find those whose channel is no longer configured.
 const ORPHANS_LOOKED_AT: usize = 1_000;
 
@@ -127,14 +131,20 @@ impl Dispatch {
         }
         self.adopt_channels().await;
         loop {
+            // A lane that an attempt has closed meanwhile must not be asked before it knows.
+            while let Some(landed) = self.attempts.try_join_next_with_id() {
+                self.land(landed);
+            }
+            let looked = Instant::now();
             let next_look = self.look().await;
             self.tell_health();
             match self.wait(next_look, &stop).await {
                 Wake::Stop => break,
                 Wake::Channels => self.adopt_channels().await,
-                Wake::Landed(landed) => self.land_all(landed),
+                Wake::Landed(landed) => self.land(landed),
                 Wake::Bell | Wake::Timer => {}
             }
+            tokio::time::sleep_until(looked + BETWEEN_LOOKS).await;
         }
         self.finish().await;
     }
@@ -212,14 +222,7 @@ impl Dispatch {
         self.flights.insert(task.id(), channel);
     }
 
-    /// Takes in one attempt that is over, and all others that are over as well.
-    fn land_all(&mut self, first: Result<(Id, Verdict), JoinError>) {
-        self.land(first);
-        while let Some(landed) = self.attempts.try_join_next_with_id() {
-            self.land(landed);
-        }
-    }
-
+    /// Takes in an attempt that is over.
     fn land(&mut self, landed: Result<(Id, Verdict), JoinError>) {
         let (task, verdict) = match landed {
             Ok((task, verdict)) => (task, Some(verdict)),

@@ -10,7 +10,7 @@ use deskbell_core::{delivery::DeliveryState, run::Phase};
 use tokio::time::Instant;
 
 use super::{
-    Flow, IN_FLIGHT_PER_CHANNEL, STOP_GRACE,
+    Flow, Health, IN_FLIGHT_PER_CHANNEL, STOP_GRACE,
     scripted::{Desk, ScriptedChannel, Step},
 };
 use crate::journal::{Journal as _, JournalError, Write};
@@ -38,6 +38,17 @@ async fn twenty_channels_of_50_ms_take_50_ms_together_row_108() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_thousand_reports_wait_for_no_channel_row_13() {
+    let hanging = ScriptedChannel::always(Step::Hang);
+    let desk = Desk::with(&[("phone", &hanging)]);
+    let start = Instant::now();
+    for _ in 0..1_000 {
+        desk.push(&[]).await;
+    }
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_hangs_panics_or_fails_delays_no_other_row_108() {
     let (good, hanging) =
         (ScriptedChannel::always(Step::TAKE), ScriptedChannel::always(Step::Hang));
@@ -49,12 +60,12 @@ async fn what_hangs_panics_or_fails_delays_no_other_row_108() {
         ("panicking", &panicking),
         ("refusing", &refusing),
     ]);
-    let start = Instant::now();
     for _ in 0..50 {
+        let start = Instant::now();
         let event = desk.push(&[]).await;
         desk.expect(event, "good", Sent).await;
+        assert!(start.elapsed() < Duration::from_millis(10), "{:?}", start.elapsed());
     }
-    assert!(start.elapsed() < Duration::from_millis(100), "{:?}", start.elapsed());
     assert_eq!(hanging.tries().len(), IN_FLIGHT_PER_CHANNEL);
 }
 
@@ -148,7 +159,9 @@ async fn a_far_end_that_is_down_gets_single_trials_until_it_is_back() {
     let trials: Vec<_> =
         channel.tries()[IN_FLIGHT_PER_CHANNEL..30].iter().map(|it| it.at).collect();
     assert!(trials.windows(2).all(|pair| pair[1] - pair[0] >= 5 * SECOND), "{trials:?}");
-    assert_eq!(desk.health.borrow().channels[&"phone".parse().unwrap()].sent, 20);
+    let mut health = desk.health.clone();
+    let all = |health: &Health| health.channels[&"phone".parse().unwrap()].sent == 20;
+    tokio::time::timeout(SECOND, health.wait_for(all)).await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -232,7 +245,7 @@ async fn what_was_cut_off_is_tried_again_as_maybe_repeated() {
     channel.tried(1).await;
     let start = Instant::now();
     let journal = desk.stop().await;
-    assert_eq!(start.elapsed(), STOP_GRACE);
+    assert!((STOP_GRACE..STOP_GRACE + MS_50).contains(&start.elapsed()), "{:?}", start.elapsed());
     let desk = Desk::begin(&[("phone", &channel)], None, journal);
     let delivery = desk.expect(event, "phone", Sent).await;
     assert!(delivery.maybe_repeated);
