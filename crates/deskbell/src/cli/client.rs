@@ -34,11 +34,12 @@ const SILENCE_LIMIT: Duration = Duration::from_secs(45);
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
     paths: Paths,
+    reach: Reach,
 }
 
 /// Whether a daemon that does not run is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reach {
+enum Reach {
     /// It is started.
     Start,
     /// It must run.
@@ -53,8 +54,19 @@ impl Client {
         Ok(Self::new(paths))
     }
 
+    /// The client of the daemon in `paths`, which is started where none runs.
     pub(crate) const fn new(paths: Paths) -> Self {
-        Self { paths }
+        Self { paths, reach: Reach::Start }
+    }
+
+    /// The client of a daemon that runs already; when it ends it stays ended.
+    pub(crate) const fn of_running(paths: Paths) -> Self {
+        Self { paths, reach: Reach::OnlyRunning }
+    }
+
+    /// The same, for a daemon that runs already.
+    pub(crate) fn without_starting(&self) -> Self {
+        Self::of_running(self.paths.clone())
     }
 
     pub(crate) const fn paths(&self) -> &Paths {
@@ -108,7 +120,7 @@ impl Client {
 
     async fn once(&self, request: &Request<Bytes>) -> anyhow::Result<(StatusCode, Bytes)> {
         let exchange = async {
-            let response = self.send(request, Reach::Start).await?;
+            let response = self.send(request).await?;
             let status = response.status();
             let body = http_body_util::Limited::new(response.into_body(), BODY_LIMIT).collect();
             let body = body.await.map_err(|error| Broken(error.to_string()))?;
@@ -120,12 +132,8 @@ impl Client {
         })?
     }
 
-    async fn send(
-        &self,
-        request: &Request<Bytes>,
-        reach: Reach,
-    ) -> anyhow::Result<Response<Incoming>> {
-        let stream = self.connect(reach).await.map_err(|error| {
+    async fn send(&self, request: &Request<Bytes>) -> anyhow::Result<Response<Incoming>> {
+        let stream = self.connect().await.map_err(|error| {
             Failure::new(Exit::NotNow, format!("the daemon cannot be reached: {error}"))
                 .hint("run `deskbell doctor` to see why")
         })?;
@@ -139,8 +147,8 @@ impl Client {
         Ok(sender.send_request(request).await.map_err(broken)?)
     }
 
-    async fn connect(&self, reach: Reach) -> io::Result<UnixStream> {
-        let paths = self.paths.clone();
+    async fn connect(&self) -> io::Result<UnixStream> {
+        let (paths, reach) = (self.paths.clone(), self.reach);
         let connect = move || match reach {
             Reach::Start => daemon::connect_or_start(&paths),
             Reach::OnlyRunning => daemon::start::connect(&paths),
@@ -151,11 +159,11 @@ impl Client {
     }
 
     /// Follows the live stream at `path`.
-    pub(crate) async fn follow(&self, path: &str, reach: Reach) -> anyhow::Result<Lines> {
+    pub(crate) async fn follow(&self, path: &str) -> anyhow::Result<Lines> {
         let mut request = request(Method::GET, path, Bytes::new());
         let accept = http::HeaderValue::from_static("application/x-ndjson");
         request.headers_mut().insert(header::ACCEPT, accept);
-        let response = self.send(&request, reach).await?;
+        let response = self.send(&request).await?;
         let status = response.status();
         if !status.is_success() {
             let body = response.into_body().collect().await?.to_bytes();

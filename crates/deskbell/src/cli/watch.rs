@@ -8,10 +8,9 @@ use deskbell_core::{Event, clock::Clock as _, event::Kind, run::Phase};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use self::bars::Bars;
+pub(crate) use self::bars::Bars;
 use super::{
-    Client, Exit, Output,
-    client::{self, Reach},
+    Client, Exit, Output, client,
     filter::Filter,
     output::{QUIET, styled},
     show,
@@ -96,22 +95,22 @@ struct Lagged {
 impl Watch<'_> {
     /// Shows events for as long as somebody reads them, whatever becomes of the daemon.
     async fn follow(&mut self) -> anyhow::Result<()> {
-        let mut pause = PAUSE_FIRST;
-        let mut reach = Reach::Start;
+        let (mut pause, mut is_first) = (PAUSE_FIRST, true);
         loop {
             let began = Instant::now();
-            match self.client.follow(&self.path(), reach).await {
+            match self.client.follow(&self.path()).await {
                 Ok(mut lines) => {
                     while let Some(line) = lines.next().await {
                         self.show(&line)?;
                     }
                     self.tell("the daemon has ended; waiting for the next one");
                 }
-                Err(error) if reach == Reach::Start => return Err(error),
+                Err(error) if is_first => return Err(error),
                 Err(_) => {}
             }
             // Whoever ended the daemon does not want a mere viewer to start it again.
-            reach = Reach::OnlyRunning;
+            self.client = self.client.without_starting();
+            is_first = false;
             pause = if began.elapsed() > LASTED { PAUSE_FIRST } else { (pause * 2).min(PAUSE_MAX) };
             tokio::time::sleep(pause).await;
         }

@@ -24,13 +24,13 @@ const LENGTH: u64 = 1_000;
 const TICK: Duration = Duration::from_millis(120);
 
 /// The bars, if there is a terminal to draw them on.
-pub(super) struct Bars {
+pub(crate) struct Bars {
     area: Option<MultiProgress>,
     bars: BTreeMap<String, ProgressBar>,
 }
 
 impl Bars {
-    pub(super) fn new(is_terminal: bool) -> Self {
+    pub(crate) fn new(is_terminal: bool) -> Self {
         let area = is_terminal
             .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr()))
             .filter(|area| !area.is_hidden());
@@ -38,12 +38,12 @@ impl Bars {
     }
 
     /// Whether bars are drawn.
-    pub(super) const fn are_shown(&self) -> bool {
+    pub(crate) const fn are_shown(&self) -> bool {
         self.area.is_some()
     }
 
     /// Draws what a step changes.
-    pub(super) fn step(&mut self, step: &RunStep, text: &str) {
+    pub(crate) fn step(&mut self, step: &RunStep, text: &str) {
         if step.phase.is_terminal() {
             self.close(step.run.as_str());
         } else {
@@ -53,7 +53,7 @@ impl Bars {
     }
 
     /// Draws a run that is open.
-    pub(super) fn open(&mut self, run: &RunBody) {
+    pub(crate) fn open(&mut self, run: &RunBody) {
         self.draw(&run.id, run.progress, run.step.as_deref().unwrap_or(&run.text));
     }
 
@@ -95,7 +95,7 @@ impl Bars {
     }
 
     /// Writes with the bars out of the way.
-    pub(super) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
+    pub(crate) fn aside<T>(&self, write: impl FnOnce() -> T) -> T {
         match &self.area {
             Some(area) => area.suspend(write),
             None => write(),
@@ -103,7 +103,7 @@ impl Bars {
     }
 
     /// Takes all bars away.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         for bar in std::mem::take(&mut self.bars).into_values() {
             bar.finish_and_clear();
         }
