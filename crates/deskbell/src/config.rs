@@ -1,11 +1,34 @@
 //! What the user set: built-in defaults, then files, then `DESKBELL_*`, then flags.
 
+pub mod check;
+pub mod file;
+pub mod finding;
+pub mod load;
+pub mod mcp_push;
+mod read;
+mod resolve;
+mod secrets;
+mod show;
+mod tree;
+pub mod trust;
+mod variables;
+pub mod watch;
+
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use deskbell_core::{ChannelName, Context, Level, route::Route};
 
+pub use self::{
+    check::{Report, check},
+    finding::{ConfigErrors, Finding, Severity},
+    load::{Loaded, Sources, load},
+    show::{schema, show},
+    tree::{Place, Source},
+};
+use crate::telemetry;
+
 /// The whole configuration, read, merged and with every secret resolved.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// The channels, by name.
     pub channels: BTreeMap<ChannelName, ChannelOptions>,
@@ -27,8 +50,45 @@ pub struct Config {
     pub problems: Vec<String>,
 }
 
+impl Config {
+    /// Reads the configuration.
+    ///
+    /// # Errors
+    /// Names everything that is wrong. What is wrong with single channels is in [`Self::problems`] instead.
+    pub fn load(sources: &Sources) -> Result<Self, ConfigErrors> {
+        load(sources).map(|loaded| loaded.config)
+    }
+}
+
+impl Default for Config {
+    /// What holds where nothing is configured.
+    fn default() -> Self {
+        Self {
+            channels: BTreeMap::new(),
+            routes: Vec::new(),
+            tracing: Tracing::default(),
+            delivery: DeliveryOptions::default(),
+            mcp: McpOptions::default(),
+            serve: ServeOptions::default(),
+            keep_history: default_keep_history(),
+            skip_titles: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+}
+
+/// How long finished history is kept where nothing is said.
+const fn default_keep_history() -> Option<Duration> {
+    Some(Duration::from_hours(90 * 24))
+}
+
+/// How large a log file grows and how many are kept where nothing is said.
+const fn default_log_limits() -> (u64, u32) {
+    (telemetry::FILE_BYTES, telemetry::FILES_KEPT)
+}
+
 /// One channel as it is configured.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct ChannelOptions {
     /// The kind.
     pub kind: String,
@@ -45,7 +105,7 @@ impl std::fmt::Debug for ChannelOptions {
 }
 
 /// What the terminal and the log file show.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tracing {
     /// Rules of name and level; the longest name that fits wins. `llm_notify` stands for notices, and
     /// `llm_notify::warn` for notices of that one level.
@@ -59,7 +119,7 @@ pub struct Tracing {
 }
 
 /// A rule of `[tracing] targets`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracingTarget {
     /// The target.
     pub name: String,
@@ -79,7 +139,7 @@ pub struct LogFile {
 }
 
 /// How deliveries are tried.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryOptions {
     /// How many attempts there are in all.
     pub attempts: u32,
@@ -100,7 +160,7 @@ impl Default for DeliveryOptions {
 }
 
 /// The MCP door.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct McpOptions {
     /// The profile that is used where none is named.
     pub profile: Option<String>,
@@ -109,7 +169,7 @@ pub struct McpOptions {
 }
 
 /// The HTTP door.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct ServeOptions {
     /// The address to listen on beside the local socket.
     pub listen: Option<SocketAddr>,

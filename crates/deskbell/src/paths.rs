@@ -146,6 +146,11 @@ impl Paths {
     }
 }
 
+/// Whether a file is the user's own or the machine's, so that no other user has written it.
+pub(crate) fn belongs_to_us(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| is_ours(&metadata) || is_roots(&metadata))
+}
+
 /// A kind of base directory: its XDG variable and its place under the home folder.
 struct Base {
     xdg: &'static str,
@@ -206,6 +211,11 @@ fn is_ours(metadata: &Metadata) -> bool {
 }
 
 #[cfg(unix)]
+fn is_roots(metadata: &Metadata) -> bool {
+    std::os::unix::fs::MetadataExt::uid(metadata) == 0
+}
+
+#[cfg(unix)]
 fn tighten(folder: &Path, metadata: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     if metadata.permissions().mode() & 0o077 == 0 {
@@ -217,6 +227,11 @@ fn tighten(folder: &Path, metadata: &Metadata) -> io::Result<()> {
 // On Windows a user's folders are private by inheritance.
 #[cfg(not(unix))]
 fn is_ours(_metadata: &Metadata) -> bool {
+    true
+}
+
+#[cfg(not(unix))]
+fn is_roots(_metadata: &Metadata) -> bool {
     true
 }
 

@@ -32,7 +32,7 @@ const LINE_LIMIT: usize = 16_000;
 pub const FILE_BYTES: u64 = 10 * 1024 * 1024;
 
 /// How many rotated log files are kept where the configuration does not say.
-pub const FILES_KEPT: usize = 5;
+pub const FILES_KEPT: u32 = 5;
 
 /// What the process is, which decides where its log goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,7 +127,11 @@ impl Log {
             paint,
             rules: RwLock::default(),
             stderr: Arc::new(stderr),
-            default_file: LogFile { path: paths.log(), max_bytes: FILE_BYTES, keep: FILES_KEPT },
+            default_file: LogFile {
+                path: paths.log(),
+                max_bytes: FILE_BYTES,
+                keep: FILES_KEPT as usize,
+            },
             file: RwLock::default(),
         }
     }

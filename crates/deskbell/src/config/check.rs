@@ -1,0 +1,107 @@
+//! Whether a configuration is right, for `deskbell config check`.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use super::{
+    finding::{Finding, Severity},
+    load::{FileSeen, Loaded, Sources, examine},
+    tree::{self, Place, Step},
+};
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The files that were looked at, in order.
+    pub files: Vec<FileSeen>,
+    /// What is to be said, the most serious first.
+    pub findings: Vec<Finding>,
+    /// The channels that work, by name, with their kind.
+    pub channels: Vec<(String, String)>,
+    /// How many routes there are.
+    pub routes: usize,
+}
+
+/// Reads the configuration and builds every channel, without sending anything.
+pub fn check(sources: &Sources) -> Report {
+    let loaded = examine(sources);
+    let mut findings = loaded.findings.clone();
+    let mut channels = Vec::new();
+    for (name, channel) in &loaded.config.channels {
+        let Some(kind) = deskbell_channels::kind(&channel.kind) else {
+            continue;
+        };
+        match kind.build(channel.options.clone()) {
+            Ok(_) => channels.push((name.to_string(), channel.kind.clone())),
+            Err(error) => {
+                findings.push(channel_problem(&loaded, name.as_str(), &error.to_string()));
+            }
+        }
+    }
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    Report { files: loaded.files, findings, channels, routes: loaded.config.routes.len() }
+}
+
+/// What a channel's kind says of its options, at the option it names first.
+fn channel_problem(loaded: &Loaded, name: &str, message: &str) -> Finding {
+    let option = message.split('`').nth(1).unwrap_or_default();
+    let way =
+        |keys: &[&str]| keys.iter().map(|key| Step::Key((*key).to_owned())).collect::<Vec<_>>();
+    let paths = [way(&["channels", name, option]), way(&["channels", name])];
+    let place = paths.iter().find_map(|path| loaded.tree.at(path)).map(|node| node.place.clone());
+    let place = place.unwrap_or_else(|| Place::of(tree::Source::BuiltIn));
+    Finding::problem(place, format!("channels.{name}"), message)
+}
+
+impl Report {
+    /// Whether there is nothing wrong. Warnings are not wrong.
+    pub fn is_right(&self) -> bool {
+        self.findings.iter().all(|finding| finding.severity == Severity::Warning)
+    }
+
+    /// The report for programs.
+    pub fn to_json(&self) -> Value {
+        let findings = self.findings.iter().map(|finding| {
+            let position = finding.place.position;
+            json!({
+                "severity": finding.severity.as_str(),
+                "source": finding.place.source.to_string(),
+                "line": position.map(|(line, _)| line),
+                "column": position.map(|(_, column)| column),
+                "key": (!finding.key.is_empty()).then_some(&finding.key),
+                "message": finding.message,
+                "hint": finding.hint,
+            })
+        });
+        let files = self.files.iter().map(
+            |file| json!({ "path": file.path.display().to_string(), "state": file.state.as_str() }),
+        );
+        let channels =
+            self.channels.iter().map(|(name, kind)| json!({ "name": name, "kind": kind }));
+        json!({
+            "is_right": self.is_right(),
+            "files": files.collect::<Vec<_>>(),
+            "findings": findings.collect::<Vec<_>>(),
+            "channels": channels.collect::<Vec<_>>(),
+            "routes": self.routes,
+        })
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for file in &self.files {
+            writeln!(f, "{}: {}", tree::Source::File(file.path.clone()), file.state.as_str())?;
+        }
+        for finding in &self.findings {
+            writeln!(f, "{}: {finding}", finding.severity.as_str())?;
+            if let Some(hint) = &finding.hint {
+                writeln!(f, "  hint: {hint}")?;
+            }
+        }
+        let verdict =
+            if self.is_right() { "the configuration is right" } else { "something is wrong" };
+        writeln!(f, "{verdict}: {} channels, {} routes", self.channels.len(), self.routes)
+    }
+}

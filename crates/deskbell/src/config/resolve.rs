@@ -1,0 +1,423 @@
+//! From what is written to what holds: secrets found, names and bounds checked.
+
+use std::{
+    collections::BTreeMap,
+    ops::RangeInclusive,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use deskbell_core::{ChannelName, Invalid, level::LevelRange, route::Route, text};
+
+use super::{
+    ChannelOptions, Config, DeliveryOptions, LogFile, McpOptions, ServeOptions, Tracing,
+    TracingTarget,
+    file::{ChannelTable, DeliveryTable, File, LogFileTable, RouteTable, ServeTable, TracingTable},
+    finding::{Finding, did_you_mean},
+    load::Sources,
+    mcp_push::Imported,
+    read::read,
+    secrets::{self, Secrets},
+    tree::{self, Node, Place, Source, Step, Value},
+};
+use crate::{telemetry::filter, terminal};
+
+/// How long an attempt may take at most.
+const LONGEST_TIMEOUT: Duration = Duration::from_mins(10);
+
+/// How many attempts there may be.
+const ATTEMPTS: RangeInclusive<u32> = 1..=100;
+
+/// The smallest log file, in bytes: room for a few lines.
+const LEAST_LOG_BYTES: u64 = 1024;
+
+/// The most log files that are kept.
+const MOST_LOGS: u32 = 100;
+
+/// What the parts of a configuration are made from.
+pub(super) struct Parts<'a> {
+    pub(super) tree: &'a Node,
+    pub(super) sources: &'a Sources,
+    pub(super) findings: Vec<Finding>,
+    pub(super) secrets: Secrets<'a>,
+}
+
+impl Parts<'_> {
+    pub(super) fn config(
+        &mut self,
+        file: File,
+        channels: Option<Node>,
+        imported: Option<Imported>,
+    ) -> Config {
+        let imported = imported.unwrap_or_default();
+        self.findings.extend(imported.findings);
+        let written = channels.as_ref().and_then(Node::as_table).map(BTreeMap::keys);
+        let declared: Vec<String> = written
+            .into_iter()
+            .flatten()
+            .cloned()
+            .chain(imported.channels.keys().map(ToString::to_string))
+            .collect();
+        let mut channels = self.channels(channels);
+        channels.extend(imported.channels);
+        Config {
+            channels,
+            routes: self.routes(file.routes, &declared),
+            tracing: self.tracing(file.tracing),
+            delivery: self.delivery(&file.delivery),
+            mcp: McpOptions {
+                profile: file.mcp.profile.map(|profile| profile.as_str().to_owned()),
+                tool_names: file.mcp.tool_names.map(|names| names.as_str().to_owned()),
+            },
+            serve: self.serve(file.serve),
+            keep_history: file.keep_history.0.0,
+            skip_titles: file.skip_titles.into_iter().chain(imported.skip_titles).collect(),
+            problems: Vec::new(),
+        }
+    }
+
+    /// Warns of files that others can read and that hold a secret in the clear.
+    pub(super) fn warn_of_clear_secrets(&mut self) {
+        for source in &self.secrets.clear_in {
+            if let Source::File(path) = &**source
+                && is_readable_by_others(path)
+            {
+                let place = Place { source: source.clone(), position: None };
+                let message = "others can read this file, and it holds secrets in the clear";
+                let hint = "run `chmod 600` on it, or write secrets as `env:NAME` or `file:PATH`";
+                self.findings.push(Finding::warning(place, "", message).with_hint(hint));
+            }
+        }
+    }
+
+    fn channels(&mut self, channels: Option<Node>) -> BTreeMap<ChannelName, ChannelOptions> {
+        let Some(Node { value, place }) = channels else {
+            return BTreeMap::new();
+        };
+        let Value::Table(table) = value else {
+            self.findings.push(Finding::fatal(place, "channels", "expected a table"));
+            return BTreeMap::new();
+        };
+        let mut channels = BTreeMap::new();
+        for (name, node) in table {
+            let place = node.place.clone();
+            match self.channel(&name, node) {
+                Ok(Some((name, options))) => {
+                    channels.insert(name, options);
+                }
+                Ok(None) => {}
+                Err(finding) => {
+                    let key = tree::shown(&channel_path(&name, None));
+                    let finding = finding.unwrap_or_else(|| {
+                        Finding::problem(place, key, "this channel is left out")
+                    });
+                    self.findings.push(finding.at_most_a_problem());
+                }
+            }
+        }
+        channels
+    }
+
+    /// A channel with its secrets, or `None` when it is not used.
+    fn channel(
+        &mut self,
+        name: &str,
+        mut node: Node,
+    ) -> Result<Option<(ChannelName, ChannelOptions)>, Option<Finding>> {
+        let place = node.place.clone();
+        let path = channel_path(name, None);
+        let problem = |place: &Place, message: String| {
+            Some(Finding::problem(place.clone(), tree::shown(&path), message))
+        };
+        let parsed = name.parse::<ChannelName>().map_err(|refusal: Invalid| {
+            problem(&place, format!("the name is not right; expected {}", refusal.expected))
+        })?;
+        if node.as_table().is_none() {
+            return Err(problem(&place, "expected a table".to_owned()));
+        }
+        let has_kind = node.as_table().is_some_and(|table| table.contains_key("kind"));
+        let common = take_common(&mut node, has_kind);
+        let mut findings = Vec::new();
+        let table: ChannelTable = read(common, &path, &mut findings);
+        let is_broken = !findings.is_empty();
+        self.findings.extend(findings.into_iter().map(Finding::at_most_a_problem));
+        if !table.enabled.0 {
+            return Ok(None);
+        }
+        if is_broken {
+            return Err(None);
+        }
+        if table.per_minute == Some(0) {
+            return Err(problem(&place, "`per_minute` is 0; expected at least 1".to_owned()));
+        }
+        let (kind, options) = match (table.kind, table.url) {
+            (Some(kind), _) => (kind, self.options(name, &node)?),
+            (None, Some(url)) => {
+                let resolved = secrets::resolve_address(&url, &mut self.secrets, &place);
+                if !secrets::is_reference(&url) && resolved.as_ref().is_ok_and(|same| *same == url)
+                {
+                    self.secrets.note_clear(&place);
+                }
+                let url =
+                    resolved.map_err(|message| problem(&place, format!("`url`: {message}")))?;
+                address(&url).map_err(|message| problem(&place, message))?
+            }
+            (None, None) => {
+                let finding = problem(&place, "`kind` is missing".to_owned());
+                return Err(finding.map(|finding| finding.with_hint(known_kinds())));
+            }
+        };
+        if deskbell_channels::kind(&kind).is_none() {
+            let kinds = deskbell_channels::kinds().iter().map(|kind| kind.about.name);
+            let hint = did_you_mean(&kind, kinds).unwrap_or_else(known_kinds);
+            let shown = text::cut(&text::one_line(&kind), 40, text::Unit::Characters);
+            let finding = problem(&place, format!("there is no kind `{shown}` of channel"));
+            return Err(finding.map(|finding| finding.with_hint(hint)));
+        }
+        Ok(Some((parsed, ChannelOptions { kind, options, per_minute: table.per_minute })))
+    }
+
+    /// The options of a channel beside the common ones, with their secrets.
+    fn options(&mut self, name: &str, node: &Node) -> Result<toml::Table, Option<Finding>> {
+        let known = self
+            .tree
+            .at(&channel_path(name, Some("kind")))
+            .and_then(|kind| kind.clone().plain(true).as_str().and_then(deskbell_channels::kind));
+        let schema = known.map(|kind| kind.schema().to_value()).unwrap_or_default();
+        let secret_names: Vec<_> = known
+            .map(|kind| kind.options())
+            .unwrap_or_default()
+            .into_iter()
+            .filter_map(|option| option.secret.then_some(option.name))
+            .collect();
+        let mut options = toml::Table::new();
+        for (key, option) in node.as_table().into_iter().flatten() {
+            let place = option.place.clone();
+            let value = option.clone().plain(is_text(&schema, key));
+            if secret_names.contains(key) && has_clear_text(&value) {
+                self.secrets.note_clear(&place);
+            }
+            let resolved = self.secrets.resolve_all(value, &place).map_err(|message| {
+                let key = tree::shown(&channel_path(name, Some(key)));
+                Some(Finding::problem(place.clone(), key, message))
+            })?;
+            options.insert(key.clone(), resolved);
+        }
+        Ok(options)
+    }
+
+    fn routes(&mut self, routes: Vec<RouteTable>, declared: &[String]) -> Vec<Route> {
+        for (index, route) in routes.iter().enumerate() {
+            let path = [
+                Step::Key("routes".to_owned()),
+                Step::Index(index),
+                Step::Key("channels".to_owned()),
+            ];
+            for channel in &route.channels {
+                let name = channel.0.as_str();
+                if !declared.iter().any(|known| known == name) {
+                    let message = format!("there is no channel `{name}`");
+                    let mut finding =
+                        Finding::problem(self.place(&path), tree::shown(&path), message);
+                    finding.hint = did_you_mean(name, declared.iter().map(String::as_str));
+                    self.findings.push(finding);
+                }
+            }
+        }
+        routes
+            .into_iter()
+            .map(|route| Route {
+                levels: route.level.map_or(LevelRange::ALL, |level| level.0),
+                contexts: route.context.0.into_iter().map(|context| context.0).collect(),
+                kinds: route.kind.0.into_iter().map(|kind| kind.as_str().to_owned()).collect(),
+                clients: route.client.0,
+                channels: route.channels.into_iter().map(|channel| channel.0).collect(),
+                continues: route.continues,
+            })
+            .collect()
+    }
+
+    fn tracing(&mut self, table: TracingTable) -> Tracing {
+        let names = |contexts: Vec<super::file::Parsed<_>>| {
+            contexts.into_iter().map(|context| context.0).collect()
+        };
+        for (index, rule) in table.targets.iter().enumerate() {
+            let is_level =
+                rule.name.strip_prefix(terminal::TARGET).is_some_and(|rest| rest.starts_with("::"));
+            if is_level && filter::notice_level(&rule.name).is_none() {
+                let path = [
+                    Step::Key("tracing".to_owned()),
+                    Step::Key("targets".to_owned()),
+                    Step::Index(index),
+                    Step::Key("name".to_owned()),
+                ];
+                let message =
+                    "expected `llm_notify`, or a level behind it such as `llm_notify::warn`";
+                self.findings.push(Finding::fatal(self.place(&path), tree::shown(&path), message));
+            }
+        }
+        let rule = |rule: super::file::TargetTable| TracingTarget {
+            name: rule.name,
+            level: rule.level.0.0,
+        };
+        Tracing {
+            targets: table.targets.into_iter().map(rule).collect(),
+            contexts: names(table.contexts),
+            hidden_contexts: names(table.hide_contexts),
+            file: Some(self.log_file(table.file)),
+        }
+    }
+
+    fn log_file(&mut self, table: LogFileTable) -> LogFile {
+        self.expect(table.max_bytes >= LEAST_LOG_BYTES, "tracing.file.max_bytes", "at least 1024");
+        self.expect(table.keep <= MOST_LOGS, "tracing.file.keep", "at most 100");
+        let key = "tracing.file.path";
+        let path = match table.path {
+            None => self.sources.paths.log(),
+            Some(path) => {
+                let place = self.place(&dotted(key));
+                let found = absolute(&path, &place, &self.sources.variables);
+                self.expect(found.is_some(), key, "a path from the root or from `~/`");
+                found.unwrap_or_else(|| self.sources.paths.log())
+            }
+        };
+        LogFile { path, max_bytes: table.max_bytes, keep: table.keep as usize }
+    }
+
+    fn delivery(&mut self, table: &DeliveryTable) -> DeliveryOptions {
+        let (timeout, update_interval) = (table.timeout.0.0, table.update_interval.0.0);
+        self.expect(ATTEMPTS.contains(&table.attempts), "delivery.attempts", "1 to 100");
+        let is_usable = !timeout.is_zero() && timeout <= LONGEST_TIMEOUT;
+        self.expect(is_usable, "delivery.timeout", "more than nothing and at most 10m");
+        DeliveryOptions { attempts: table.attempts, timeout, update_interval }
+    }
+
+    fn serve(&mut self, table: ServeTable) -> ServeOptions {
+        let mut tokens = BTreeMap::new();
+        for (name, token) in table.tokens {
+            let path = ["serve", "tokens", &name].map(|key| Step::Key(key.to_owned()));
+            let place = self.place(&path);
+            if !secrets::is_reference(&token) {
+                self.secrets.note_clear(&place);
+            }
+            match self.secrets.resolve(&token, &place) {
+                Ok(token) if token.trim().is_empty() => {
+                    let message = "this token is empty; it is left out";
+                    self.findings.push(Finding::problem(place, tree::shown(&path), message));
+                }
+                Ok(token) => {
+                    tokens.insert(name, token);
+                }
+                Err(message) => {
+                    let message = format!("{message}; this token is left out");
+                    self.findings.push(Finding::problem(place, tree::shown(&path), message));
+                }
+            }
+        }
+        ServeOptions {
+            listen: table.listen.map(|listen| listen.0.0),
+            tokens,
+            allowed_hosts: table.allowed_hosts,
+            allowed_origins: table.allowed_origins,
+            anonymous_loopback: table.anonymous_loopback,
+        }
+    }
+
+    fn expect(&mut self, is_met: bool, key: &str, expected: &str) {
+        if !is_met {
+            let place = self.place(&dotted(key));
+            self.findings.push(Finding::fatal(place, key, format!("expected {expected}")));
+        }
+    }
+
+    /// Where `path` was written, or the nearest table on the way to it.
+    fn place(&self, path: &[Step]) -> Place {
+        let written = (0..=path.len()).rev().find_map(|length| self.tree.at(path.get(..length)?));
+        written.unwrap_or(self.tree).place.clone()
+    }
+}
+
+fn channel_path(name: &str, key: Option<&str>) -> Vec<Step> {
+    ["channels", name].into_iter().chain(key).map(|key| Step::Key(key.to_owned())).collect()
+}
+
+fn dotted(key: &str) -> Vec<Step> {
+    key.split('.').map(|key| Step::Key(key.to_owned())).collect()
+}
+
+/// Takes the options that every channel has out of `node`. Beside `kind`, `url` is an option of the kind.
+fn take_common(node: &mut Node, has_kind: bool) -> Node {
+    let mut common = Node::table(node.place.clone());
+    let keys = ["kind", "per_minute", "enabled"].into_iter().chain((!has_kind).then_some("url"));
+    for key in keys {
+        if let Some(option) = node.take(key) {
+            common.put(&[key.to_owned()], option);
+        }
+    }
+    common
+}
+
+/// The kind and the options that an Apprise address stands for.
+fn address(url: &str) -> Result<(String, toml::Table), String> {
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
+    let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    Err(if is_scheme {
+        format!("`url`: no kind of channel takes `{scheme}://` addresses; expected `kind`")
+    } else {
+        "`url`: expected an Apprise address such as `ntfy://TOPIC`".to_owned()
+    })
+}
+
+fn known_kinds() -> String {
+    let names: Vec<_> = deskbell_channels::kinds().iter().map(|kind| kind.about.name).collect();
+    format!("the kinds are {}", names.join(", "))
+}
+
+/// Whether the schema of a kind's options has a text at `key`, so that `12` in a variable is one.
+fn is_text(schema: &serde_json::Value, key: &str) -> bool {
+    let kind = schema.get("properties").and_then(|options| options.get(key)?.get("type"));
+    match kind {
+        Some(serde_json::Value::String(kind)) => kind == "string",
+        Some(serde_json::Value::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
+        _ => false,
+    }
+}
+
+/// Whether a text in `value` is no reference.
+fn has_clear_text(value: &toml::Value) -> bool {
+    match value {
+        toml::Value::String(text) => !secrets::is_reference(text),
+        toml::Value::Array(items) => items.iter().any(has_clear_text),
+        toml::Value::Table(table) => table.values().any(has_clear_text),
+        _ => false,
+    }
+}
+
+/// The path that `path` means where it was written: below the home folder, or beside the file that names it.
+pub(super) fn absolute(
+    path: &Path,
+    place: &Place,
+    variables: &BTreeMap<String, String>,
+) -> Option<PathBuf> {
+    if path.is_absolute() {
+        return Some(path.to_owned());
+    }
+    let found = match (path.strip_prefix("~"), &*place.source) {
+        (Ok(below), _) => variables.get("HOME").map(|home| Path::new(home).join(below)),
+        (Err(_), Source::File(file)) => file.parent().map(|folder| folder.join(path)),
+        (Err(_), _) => None,
+    };
+    found.filter(|path| path.is_absolute())
+}
+
+#[cfg(unix)]
+fn is_readable_by_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o044 != 0)
+}
+
+// On Windows a user's files are private by inheritance.
+#[cfg(not(unix))]
+fn is_readable_by_others(_path: &Path) -> bool {
+    false
+}
