@@ -31,20 +31,23 @@ const STATIC_LIST_TTL_MS: u64 = 60 * 60 * 1000;
 
 const RESOURCE_UPDATED: &str = "notifications/resources/updated";
 
-/// Methods that are served here. rmcp hands them over as custom requests when their parameters are malformed.
+/// Methods that are served here in both eras. rmcp hands them over as custom requests when their parameters are
+/// malformed.
 const SERVED_METHODS: &[&str] = &[
-    "initialize",
     "server/discover",
-    "ping",
     "tools/list",
     "tools/call",
     "resources/list",
     "resources/templates/list",
     "resources/read",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "subscriptions/listen",
 ];
+
+/// Further methods of the era with sessions.
+const SESSION_METHODS: &[&str] =
+    &["initialize", "ping", "resources/subscribe", "resources/unsubscribe"];
+
+/// Further methods of the era without sessions.
+const SESSIONLESS_METHODS: &[&str] = &["subscriptions/listen"];
 
 /// The MCP server of one connection.
 #[derive(Clone)]
@@ -275,10 +278,11 @@ impl ServerHandler for Door {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
-        if SERVED_METHODS.contains(&method.as_str()) {
+        let of_the_era = if is_modern(&context) { SESSIONLESS_METHODS } else { SESSION_METHODS };
+        if SERVED_METHODS.iter().chain(of_the_era).any(|served| *served == method) {
             let text = format!("the parameters of `{method}` are missing or malformed");
             return Err(ErrorData::invalid_params(text, None));
         }

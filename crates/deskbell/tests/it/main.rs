@@ -11,6 +11,7 @@ mod channels;
 mod cli;
 mod clients;
 mod config;
+mod conformance;
 mod contract;
 mod crash;
 mod delivery;

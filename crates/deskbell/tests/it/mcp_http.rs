@@ -202,6 +202,7 @@ async fn known_methods_with_wrong_parameters_are_no_unknown_methods() {
         .modern("logging/setLevel", None, json!({ "level": "info" }))
         .await
         .check_error(404, -32601);
+    modern.modern("initialize", None, json!({})).await.check_error(404, -32601);
     let answer = modern.modern("tools/call", Some("nope"), json!({ "name": "nope" })).await;
     assert_eq!(answer.message()["error"]["code"], -32602);
 }
