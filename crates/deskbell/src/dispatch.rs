@@ -241,11 +241,11 @@ impl Dispatch {
     }
 
     /// Shows how the lanes that changed do.
-    fn tell_health(&mut self) {
+    fn tell_health(&self) {
         let (now, steady) = (self.clock.now(), self.steady.now());
         self.health.send_if_modified(|health| {
             let mut changed = false;
-            for (name, lane) in &mut self.lanes {
+            for (name, lane) in &self.lanes {
                 let shown = lane.health(now, steady);
                 if health.channels.get(name) != Some(&shown) {
                     health.channels.insert(name.clone(), shown);

@@ -66,3 +66,58 @@ async fn forget(
         tokio::time::sleep(BETWEEN_CHUNKS).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use deskbell_core::{Context, Event, EventId, Level, Source, clock::ManualClock, event};
+    use jiff::{SignedDuration, Timestamp};
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::journal::{Accept, EventQuery, memory::MemoryJournal};
+
+    const DAY: Duration = Duration::from_hours(24);
+
+    async fn accept(journal: &MemoryJournal, count: usize, at: Timestamp) {
+        let event = |_| Event {
+            id: EventId::from_uuid(Uuid::new_v4()),
+            at,
+            level: Level::Info,
+            context: Context::default(),
+            source: Source::default(),
+            content: event::Content { text: "old news".to_owned(), ..event::Content::default() },
+            kind: event::Kind::Notice,
+            to: Vec::new(),
+        };
+        let accept = |event| Accept { event, key: None, deliveries: Vec::new(), run: None };
+        let writes = (0..count).map(event).map(|event| Write::Accept(Box::new(accept(event))));
+        journal.commit(writes.collect()).await.unwrap();
+    }
+
+    async fn kept(journal: &MemoryJournal) -> usize {
+        journal.events(EventQuery::first(usize::MAX)).await.unwrap().len()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_what_is_older_than_the_configuration_keeps_is_forgotten() {
+        let now = Timestamp::from_second(1_800_000_000).unwrap();
+        let journal = Arc::new(MemoryJournal::default());
+        accept(&journal, 3 * CHUNK + 1, now - SignedDuration::from_hours(50)).await;
+        accept(&journal, 5, now).await;
+        let (sender, config) = watch::channel(Arc::new(Config::default()));
+        let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
+        let clock = Arc::new(ManualClock::at(now));
+        start(journal.clone(), clock.clone(), config, &tasks, stop.clone());
+        tokio::time::sleep(DAY).await;
+        assert_eq!(kept(&journal).await, 3 * CHUNK + 6, "all is kept unless somebody says so");
+        sender.send_replace(Arc::new(Config { keep_history: Some(2 * DAY), ..Config::default() }));
+        tokio::time::sleep(2 * BETWEEN_LOOKS).await;
+        assert_eq!(kept(&journal).await, 5);
+        clock.advance(3 * DAY);
+        tokio::time::sleep(2 * BETWEEN_LOOKS).await;
+        assert_eq!(kept(&journal).await, 0);
+        stop.cancel();
+        tasks.close();
+        tasks.wait().await;
+    }
+}
