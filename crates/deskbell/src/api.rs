@@ -2,6 +2,7 @@
 //!
 //! It checks what a request says and gives it to the part that knows; every refusal is a [`problem::Problem`].
 
+mod batch;
 mod body;
 pub(crate) mod report;
 

@@ -15,17 +15,22 @@ pub(crate) const BODY_LIMIT: usize = 2 * 1024 * 1024;
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// The body of a request that is JSON or says nothing of its type.
-pub(crate) struct JsonBytes(pub(crate) Bytes);
+/// The body of a report.
+pub(crate) enum ReportBytes {
+    /// One JSON object. Also what says nothing of its type.
+    One(Bytes),
+    /// One JSON object on each line.
+    Lines(Bytes),
+}
 
-impl<S: Sync> FromRequest<S> for JsonBytes {
+impl<S: Sync> FromRequest<S> for ReportBytes {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        check_type(request.headers())?;
+        let kind = kind(request.headers())?;
         let body = Limited::new(request.into_body(), BODY_LIMIT).collect();
         match tokio::time::timeout(BODY_TIME, body).await {
-            Ok(Ok(collected)) => Ok(Self(collected.to_bytes())),
+            Ok(Ok(collected)) => Ok(kind(collected.to_bytes())),
             Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "too-large",
@@ -45,21 +50,24 @@ impl<S: Sync> FromRequest<S> for JsonBytes {
     }
 }
 
-fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
+/// What the media type says of the body.
+fn kind(headers: &HeaderMap) -> Result<fn(Bytes) -> ReportBytes, Problem> {
     let Some(given) = headers.get(header::CONTENT_TYPE) else {
-        return Ok(());
+        return Ok(ReportBytes::One);
     };
     let given = given.to_str().unwrap_or_default();
     let essence = given.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
-        return Ok(());
+    match essence.to_ascii_lowercase().as_str() {
+        "application/json" => Ok(ReportBytes::One),
+        "application/x-ndjson" | "application/jsonl" => Ok(ReportBytes::Lines),
+        _ => Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media-type",
+            format!(
+                "the header `Content-Type` is `{}`; expected application/json, or application/x-ndjson for many \
+                 reports",
+                deskbell_core::text::one_line(given)
+            ),
+        )),
     }
-    Err(Problem::new(
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        "media-type",
-        format!(
-            "the header `Content-Type` is `{}`; expected application/json",
-            deskbell_core::text::one_line(given)
-        ),
-    ))
 }

@@ -11,7 +11,8 @@ use deskbell_core::EventId;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::{
-    body::JsonBytes,
+    batch,
+    body::ReportBytes,
     problem::Problem,
     query,
     report::{self, Reporter},
@@ -29,7 +30,7 @@ pub(super) async fn report(
     State(app): State<Arc<App>>,
     identity: Option<Extension<Identity>>,
     headers: HeaderMap,
-    JsonBytes(body): JsonBytes,
+    body: ReportBytes,
 ) -> Result<Response, Problem> {
     let identity = identity.map(|Extension(identity)| identity);
     let reporter = Reporter {
@@ -37,6 +38,10 @@ pub(super) async fn report(
         key: idempotency_key(&headers),
         client: client(&headers),
         now: app.clock.now(),
+    };
+    let body = match body {
+        ReportBytes::One(body) => body,
+        ReportBytes::Lines(body) => return batch::accept(&app, &body, &reporter).await,
     };
     let report = report::read(&body, &reporter)?;
     let accepted = app.intake.accept(report).await?;
@@ -58,14 +63,7 @@ fn client(headers: &HeaderMap) -> Option<&str> {
 fn answer(accepted: Accepted) -> Response {
     let status = if accepted.duplicate { StatusCode::OK } else { StatusCode::CREATED };
     let location = HeaderValue::try_from(format!("/v1/events/{}", accepted.event.id));
-    let body = AcceptedBody {
-        id: accepted.event.id,
-        at: accepted.event.at,
-        duplicate: accepted.duplicate,
-        channels: accepted.channels.iter().map(ToString::to_string).collect(),
-        run: accepted.run.map(Into::into),
-    };
-    let mut response = (status, Json(body)).into_response();
+    let mut response = (status, Json(AcceptedBody::from(accepted))).into_response();
     if let Ok(location) = location {
         response.headers_mut().insert(header::LOCATION, location);
     }

@@ -136,7 +136,10 @@ pub(super) const ALL: &[Operation] = &[
         id: "report",
         summary: "Report a notice, a push or a step of a run",
         text: "Answers once the event, the deliveries that it needs and the run that it changes are safe on disk. \
-               Nothing waits for a channel. A second report with the same key is answered with the first event.",
+               Nothing waits for a channel. A second report with the same key is answered with the first event. With \
+               `Content-Type: application/x-ndjson` each line is a report, at most 1000 of them; the answer is 200 \
+               with a line for each, in order: what `201` or a problem would say. One that is refused keeps no \
+               other from being accepted.",
         parameters: &[&[in_head(
             "Idempotency-Key",
             "Your own name for the report, under which it is accepted once; at most 200 bytes.",

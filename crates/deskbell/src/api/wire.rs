@@ -15,7 +15,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::journal::{self, Cursor};
+use crate::{
+    intake::Accepted,
+    journal::{self, Cursor},
+};
 
 /// Something that is written as its text, read back from it, and checked on the way.
 mod as_text {
@@ -257,6 +260,18 @@ pub struct AcceptedBody {
     /// The run after it, if it is a step of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunBody>,
+}
+
+impl From<Accepted> for AcceptedBody {
+    fn from(accepted: Accepted) -> Self {
+        Self {
+            id: accepted.event.id,
+            at: accepted.event.at,
+            duplicate: accepted.duplicate,
+            channels: accepted.channels.iter().map(ToString::to_string).collect(),
+            run: accepted.run.map(Into::into),
+        }
+    }
 }
 
 /// A run as it stands.

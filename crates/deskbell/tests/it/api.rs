@@ -435,3 +435,36 @@ fn conforms(value: &Value, schema: &Value, document: &Value, place: &str) {
         conforms(item, &schema["items"], document, &format!("{place}[]"));
     }
 }
+
+#[test]
+fn many_reports_are_answered_line_by_line_and_each_for_itself() {
+    let desk = served();
+    let step =
+        |phase: &str| json!({ "text": phase, "run": { "id": "r", "phase": phase } }).to_string();
+    let body = [
+        json!({ "text": "a", "key": "k" }).to_string(),
+        String::new(),
+        "{".to_owned(),
+        step("start"),
+        step("update"),
+        step("end"),
+        step("update"),
+        json!({ "text": "a", "key": "k" }).to_string(),
+    ];
+    let headers = [("content-type", "application/x-ndjson")];
+    let answer = desk.request("POST", "/v1/events", &headers, Some(&body.join("\n")));
+    assert_eq!(answer.status, 200);
+    let lines: Vec<Value> =
+        answer.body.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 7, "{}", answer.body);
+    assert_eq!(lines[1]["status"], 400);
+    assert_eq!(
+        (&lines[3]["run"]["steps"], &lines[4]["run"]["state"]),
+        (&json!(2), &json!("ended"))
+    );
+    assert_eq!(lines[5]["status"], 409);
+    assert_eq!(lines[6]["id"], lines[0]["id"]);
+    assert_eq!(desk.get("/v1/events").json()["events"].as_array().unwrap().len(), 4);
+    let many = "{\"text\":\"a\"}\n".repeat(1_001);
+    check_problem(&desk.request("POST", "/v1/events", &headers, Some(&many)), 413, "1000");
+}
