@@ -60,7 +60,7 @@ fn run(command: Command) -> anyhow::Result<Exit> {
             Command::Why(args) => why::run(args, &output).await,
             Command::Channel { command } => channel::run(command, &output).await,
             Command::Delivery { command } => delivery::run(command, &output).await,
-            Command::Config { command } => config::run(command, &output),
+            Command::Config { command } => config::run(&command, &output),
             Command::Trust(args) => trust::run(&args, &output),
             Command::Doctor(args) => doctor::run(args, &output).await,
             Command::Demo(args) => demo::run(args, &output).await,

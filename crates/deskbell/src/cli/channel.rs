@@ -1,9 +1,11 @@
 //! `deskbell channel`: what is configured, whether it works, what would be sent.
 
-use deskbell_core::{ChannelName, Level, clock::Clock as _, text};
+mod preview;
+
+use deskbell_core::{ChannelName, clock::Clock as _, text};
 
 use super::{
-    Client, Exit, Failure, Output, client,
+    Client, Exit, Output, client,
     output::{ERROR, STRONG, WARNING, styled},
     show::{self, Dates},
     table::{self, Cell},
@@ -31,47 +33,14 @@ pub(crate) enum Command {
         #[arg(long)]
         json: bool,
     },
-    Preview(Preview),
-}
-
-/// Prints the requests that a channel would send, and sends nothing.
-///
-/// Needs no daemon.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  deskbell channel preview phone --title 'Build' --body 'It is green.'
-  deskbell channel preview ntfy://builds-7f3a --title T --body B --json")]
-pub(crate) struct Preview {
-    /// A configured channel, or an address such as `ntfy://topic`.
-    name_or_url: String,
-    /// The headline.
-    #[arg(long, default_value = "Deskbell")]
-    title: String,
-    /// The text.
-    #[arg(long)]
-    body: String,
-    /// How serious it is.
-    #[arg(short, long, default_value = "info")]
-    level: Level,
-    /// How the text is written.
-    #[arg(long, default_value = "text", value_parser = ["text", "markdown"])]
-    format: String,
-    /// Show secrets as they are instead of hiding them.
-    #[arg(long)]
-    show_secrets: bool,
-    /// Print it as JSON.
-    #[arg(long)]
-    json: bool,
+    Preview(preview::Args),
 }
 
 pub(crate) async fn run(command: Command, output: &Output) -> anyhow::Result<Exit> {
     match command {
         Command::List { json } => list(&Client::of_this_user()?, json, output).await,
         Command::Test { name, json } => test(&Client::of_this_user()?, &name, json, output).await,
-        Command::Preview(_args) => {
-            Err(Failure::new(Exit::Failed, "previews are not built in yet").into())
-        }
+        Command::Preview(args) => preview::run(&args, output).await,
     }
 }
 

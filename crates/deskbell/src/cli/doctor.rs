@@ -20,6 +20,7 @@ use crate::{
         LIMIT_MAX,
         wire::{ChannelList, DeliveryList, EventPage, StatusBody},
     },
+    config::{self, Severity, load::Sources},
     daemon::DaemonInfo,
     paths::Paths,
 };
@@ -51,11 +52,11 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
         return Ok(Exit::Failed);
     };
     disk(&mut report, &paths)?;
+    configuration(&mut report, &paths)?;
     let client = Client::new(paths);
     if let Some(status) = daemon(&mut report, &client).await? {
         journal(&mut report, &client).await?;
         clock(&mut report, &client, &status).await?;
-        configuration(&mut report, &status)?;
         channels(&mut report, &client).await?;
         given_up(&mut report, &client).await?;
         web(&mut report, &client).await?;
@@ -240,12 +241,23 @@ async fn clock(
     Ok(())
 }
 
-fn configuration(report: &mut Report<'_>, status: &StatusBody) -> io::Result<()> {
-    if status.problems.is_empty() {
-        return report.good("configuration", "no problems");
+fn configuration(report: &mut Report<'_>, paths: &Paths) -> io::Result<()> {
+    let found = config::check(&Sources::of_the_daemon(paths));
+    if found.findings.is_empty() {
+        let detail = format!("{} channels, {} routes", found.channels.len(), found.routes);
+        return report.good("configuration", detail);
     }
-    let advice = "correct the configuration; the daemon takes it up by itself";
-    status.problems.iter().try_for_each(|problem| report.bad("configuration", problem, advice))
+    for finding in &found.findings {
+        let usual = "correct it; the daemon takes it up by itself";
+        let advice = finding.hint.as_deref().unwrap_or(usual);
+        match finding.severity {
+            Severity::Warning => report.warning("configuration", finding.to_string(), advice)?,
+            Severity::Problem | Severity::Fatal => {
+                report.bad("configuration", finding.to_string(), advice)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 async fn channels(report: &mut Report<'_>, client: &Client) -> anyhow::Result<()> {

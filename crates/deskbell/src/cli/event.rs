@@ -7,10 +7,7 @@ use deskbell_core::{
 use jiff::Timestamp;
 
 use super::{Client, Exit, Output, report};
-use crate::{
-    api::report::{ReportBody, StepReport},
-    config::Tracing,
-};
+use crate::api::report::{ReportBody, StepReport};
 
 /// Reports one step of a run: its start, an update, its end or its error.
 #[derive(Debug, clap::Args)]
@@ -73,7 +70,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
         ..ReportBody::default()
     };
     let accepted = report::send(&client, &mut report, "deskbell event").await?;
-    report::show(&report, &accepted, &Tracing::default(), output);
+    report::show(&report, &accepted, client.paths(), output);
     if args.json {
         output.json(&accepted)?;
     }

@@ -11,13 +11,10 @@ use super::{
     output::{ERROR, GOOD, STRONG, WARNING, styled},
     report, time,
 };
-use crate::{
-    api::{
-        LIMIT_MAX,
-        report::ReportBody,
-        wire::{AcceptedBody, DeliveryBody, DeliveryList},
-    },
-    config::Tracing,
+use crate::api::{
+    LIMIT_MAX,
+    report::ReportBody,
+    wire::{AcceptedBody, DeliveryBody, DeliveryList},
 };
 
 /// How long one request waits; the daemon allows no more.
@@ -81,7 +78,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
         ..ReportBody::default()
     };
     let accepted = report::send(&client, &mut report, "deskbell notify").await?;
-    report::show(&report, &accepted, &Tracing::default(), output);
+    report::show(&report, &accepted, client.paths(), output);
     if !args.wait {
         if args.json {
             output.json(&accepted)?;

@@ -19,7 +19,8 @@ use crate::{
         report::ReportBody,
         wire::{AcceptedBody, SourceBody},
     },
-    config::Tracing,
+    config::{Config, load::Sources},
+    paths::Paths,
     terminal,
 };
 
@@ -68,12 +69,14 @@ fn source(command: &'static str) -> SourceBody<'static> {
 pub(super) fn show(
     report: &ReportBody<'_>,
     accepted: &AcceptedBody,
-    tracing: &Tracing,
+    paths: &Paths,
     output: &Output,
 ) {
+    // What is wrong with the configuration is told by the daemon, by `config check` and by `doctor`.
+    let config = Config::load(&Sources::of_the_daemon(paths)).unwrap_or_default();
     match event(report, accepted) {
         Ok(event) => {
-            let line = terminal::coloured_line(&event, tracing);
+            let line = terminal::coloured_line(&event, &config.tracing);
             line.iter().for_each(|line| output.note(line));
         }
         // It was accepted, so this cannot be; the id tells at least that much.

@@ -2,7 +2,13 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
+
 use super::{Exit, Failure, Output};
+use crate::{
+    config::{load::PROJECT_FILE, trust},
+    paths::Paths,
+};
 
 /// Lets a project's `.deskbell.toml` bring channels and secrets of its own.
 ///
@@ -21,6 +27,24 @@ pub(crate) struct Args {
     revoke: bool,
 }
 
-pub(crate) fn run(_args: &Args, _output: &Output) -> anyhow::Result<Exit> {
-    Err(Failure::new(Exit::Failed, "not there yet").into())
+pub(crate) fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
+    let paths = Paths::from_process()?;
+    let folder = match &args.folder {
+        Some(folder) => std::path::absolute(folder)?,
+        None => std::env::current_dir().context("failed to find the current folder")?,
+    };
+    let Some(file) = trust::find(&folder) else {
+        let message = format!("there is no {PROJECT_FILE} in {} or above", folder.display());
+        return Err(Failure::new(Exit::Failed, message).into());
+    };
+    if args.revoke {
+        let was_trusted = trust::revoke(&paths, &file)?;
+        let done = if was_trusted { "is not trusted any more" } else { "was not trusted" };
+        output.note(format_args!("{} {done}", file.display()));
+    } else {
+        trust::trust(&paths, &file)?;
+        output.note(format_args!("{} is trusted as it is now", file.display()));
+        output.hint("`deskbell config check` shows what it brings");
+    }
+    Ok(Exit::Done)
 }

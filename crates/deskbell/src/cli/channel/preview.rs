@@ -1,0 +1,147 @@
+//! `deskbell channel preview`: what a channel would send, and nothing is sent.
+
+use anyhow::Context as _;
+use deskbell_channels::ChannelKind;
+use deskbell_core::{
+    ChannelName, Context, Event, EventId, Invalid, Level, Message, Source,
+    clock::Clock as _,
+    event::{Content, Format, Kind},
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{
+    app::SystemClock,
+    cli::{
+        Exit, Failure, Output,
+        config::sources,
+        output::{STRONG, styled},
+    },
+    config::{ChannelOptions, Config},
+};
+
+/// Prints the requests that a channel would send, and sends nothing.
+///
+/// Needs no daemon. Secrets are hidden unless `--show-secrets` is given.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  deskbell channel preview phone --title 'Build' --body 'It is green.'
+  deskbell channel preview ntfy://builds-7f3a --title T --body B --json")]
+pub(crate) struct Args {
+    /// A configured channel, or an address such as `ntfy://topic`.
+    name_or_url: String,
+    /// The headline.
+    #[arg(long)]
+    title: Option<String>,
+    /// The text.
+    #[arg(long)]
+    body: String,
+    /// How serious it is.
+    #[arg(short, long, default_value = "info")]
+    level: Level,
+    /// How the text is written: text or markdown.
+    #[arg(long, default_value = "text", value_name = "text|markdown")]
+    format: Format,
+    /// Show secrets as they are.
+    #[arg(long)]
+    show_secrets: bool,
+    /// Print it as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a channel that is given by its address is called while it is looked at.
+const NAME: &str = "preview";
+
+pub(super) async fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
+    let (name, options) = options(&args.name_or_url)?;
+    let kind = deskbell_channels::kind(&options.kind);
+    let kind = kind.with_context(|| format!("there is no kind of channel `{}`", options.kind))?;
+    let channel = kind.build(options.options).map_err(|error| {
+        Failure::new(Exit::Wrong, format!("channel `{name}` cannot be used: {error}"))
+    })?;
+    let message = Message::of(&event(args)?);
+    let now = SystemClock.now();
+    let preview =
+        deskbell_channels::preview(kind, &*channel, &message, now, args.show_secrets).await;
+    if args.json {
+        output.json(&preview)?;
+    } else {
+        show(kind, &preview, output)?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The channel that the argument names or is.
+fn options(name_or_url: &str) -> anyhow::Result<(ChannelName, ChannelOptions)> {
+    let is_address = name_or_url.contains("://");
+    let name: ChannelName = if is_address { NAME } else { name_or_url }.parse()?;
+    let mut sources = sources()?;
+    if is_address {
+        sources = sources.with_override("the address", "channels.preview.url", name_or_url);
+    }
+    let mut config =
+        Config::load(&sources).map_err(|errors| Failure::new(Exit::Failed, errors.to_string()))?;
+    if let Some(options) = config.channels.remove(&name) {
+        return Ok((name, options));
+    }
+    let mention = format!("`channels.{name}");
+    let problem = config.problems.into_iter().find(|problem| problem.contains(&mention));
+    Err(match problem {
+        Some(problem) => Failure::new(Exit::Wrong, problem),
+        None => {
+            let names: Vec<_> = config.channels.keys().map(ToString::to_string).collect();
+            let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            Failure::new(
+                Exit::Wrong,
+                format!("there is no channel `{name}`; configured are: {known}"),
+            )
+            .hint("an address such as `ntfy://topic` can be previewed without configuring it")
+        }
+    }
+    .into())
+}
+
+fn event(args: &Args) -> Result<Event, Invalid> {
+    let content = Content {
+        title: args.title.clone(),
+        text: args.body.clone(),
+        format: args.format,
+        data: None,
+    };
+    content.check("--body")?;
+    Ok(Event {
+        id: EventId::from_uuid(Uuid::now_v7()),
+        at: SystemClock.now(),
+        level: args.level,
+        context: Context::default(),
+        source: Source::default(),
+        content,
+        kind: Kind::Push,
+        to: Vec::new(),
+    })
+}
+
+/// The requests for a person.
+fn show(kind: &ChannelKind, preview: &Value, output: &Output) -> anyhow::Result<()> {
+    let text = |request: &Value, name: &str| {
+        request.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    for request in preview.get("requests").and_then(Value::as_array).into_iter().flatten() {
+        if request.get("url").is_none() {
+            output.line(serde_json::to_string_pretty(request)?)?;
+            continue;
+        }
+        let head = format!("{} {}", text(request, "method"), text(request, "url"));
+        output.line(styled(STRONG, head))?;
+        for (name, value) in request.get("headers").and_then(Value::as_object).into_iter().flatten()
+        {
+            output.line(format_args!("{name}: {}", value.as_str().unwrap_or_default()))?;
+        }
+        output.line("")?;
+        output.line(text(request, "body"))?;
+    }
+    output.note(format_args!("nothing was sent; kind {}", kind.about.name));
+    Ok(())
+}
