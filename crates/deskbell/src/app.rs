@@ -9,7 +9,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     channel_set::{self, ChannelSet},
-    config::Config,
+    config::{self, Config, load::Sources},
     dispatch::{self, Health},
     intake::Intake,
     journal::Journal,
@@ -44,17 +44,16 @@ pub struct App {
 pub struct Running {
     /// Its parts.
     pub app: Arc<App>,
-    _newest: watch::Sender<Arc<Config>>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
 
 impl App {
     /// Starts dispatch, live and the watch over the configuration files on `journal`.
-    pub fn start(journal: Arc<dyn Journal>, config: Config) -> Running {
+    pub fn start(journal: Arc<dyn Journal>, sources: Sources, config: Config) -> Running {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
-        let (newest, config) = watch::channel(Arc::new(config));
+        let config = config::watch::follow(sources, config, &tasks, stop.clone());
         let (channels, rules) = channel_set::follow(config.clone(), &tasks, stop.clone());
         let health = dispatch::start(
             Arc::clone(&journal),
@@ -75,7 +74,7 @@ impl App {
         let started_at = clock.now();
         let app =
             Arc::new(Self { clock, journal, intake, live, config, channels, health, started_at });
-        Running { app, _newest: newest, stop, tasks }
+        Running { app, stop, tasks }
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{
     api,
     app::{App, Running},
     auth,
-    config::Config,
+    config::{self, Config, load::Sources},
     journal::{Journal, memory::MemoryJournal, sqlite::SqliteJournal},
     mcp,
     paths::Paths,
@@ -178,14 +178,15 @@ fn doors_of(running: &Running) -> Doors {
 }
 
 fn start_app(role: Role, paths: &Paths, options: &Options) -> anyhow::Result<Running> {
-    let config = Config::default();
+    let sources = Sources::of_the_daemon(paths).with_profile(options.profile.as_deref());
+    let config = config::load::load(&sources)?.config;
     telemetry::init(role, &config.tracing, paths);
     let journal: Arc<dyn Journal> = match &options.journal {
         JournalPlace::Memory => Arc::new(MemoryJournal::default()),
         JournalPlace::File(path) => Arc::new(SqliteJournal::open(path)?),
         JournalPlace::StateFolder => Arc::new(SqliteJournal::open(&paths.journal())?),
     };
-    Ok(App::start(journal, config))
+    Ok(App::start(journal, sources, config))
 }
 
 async fn listen(options: &Options, config: &Config) -> anyhow::Result<TcpListener> {

@@ -2,19 +2,24 @@
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
-    io::{self, BufRead as _, BufReader},
+    io::{self, BufRead as _, BufReader, Read as _, Seek as _},
     os::unix::{fs::OpenOptionsExt as _, net::UnixStream, process::CommandExt as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc,
     time::Duration,
 };
+
+use deskbell_core::text;
 
 use super::socket;
 use crate::paths::Paths;
 
 /// What a detached daemon writes on its stdout once it listens.
 pub const READY: &str = "ready";
+
+/// How much of what a failed daemon said is repeated, in bytes.
+const WORDS_LIMIT: u64 = 2_000;
 
 /// How long a daemon may take to start.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -58,6 +63,7 @@ fn is_absent(error: &io::Error) -> bool {
 fn start(paths: &Paths) -> io::Result<()> {
     let log_path = paths.state.join("daemon.err");
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&log_path)?;
+    let said_before = log.metadata()?.len();
     let mut daemon = Command::new(program()?)
         .args(["serve", "--detached"])
         .env("DESKBELL_STATE_DIR", &paths.state)
@@ -76,10 +82,28 @@ fn start(paths: &Paths) -> io::Result<()> {
         .spawn(move || daemon.wait())?;
     match said {
         Ok(line) if line.trim_end() == READY => Ok(()),
-        Ok(_) => {
-            Err(io::Error::other(format!("the daemon did not start; see {}", log_path.display())))
-        }
+        Ok(_) => Err(io::Error::other(format!(
+            "the daemon did not start: {} (see {})",
+            last_words(&log_path, said_before),
+            log_path.display()
+        ))),
         Err(error) => Err(error),
+    }
+}
+
+/// What a daemon that did not start said, on one line.
+fn last_words(log: &Path, after: u64) -> String {
+    let mut words = String::new();
+    let read = File::open(log).and_then(|mut log| {
+        log.seek(io::SeekFrom::Start(after))?;
+        log.take(WORDS_LIMIT).read_to_string(&mut words)
+    });
+    match read {
+        Ok(_) if !words.trim().is_empty() => {
+            let lines: Vec<_> = words.trim().lines().map(str::trim).collect();
+            text::one_line(&lines.join("; ")).into_owned()
+        }
+        _ => "it said nothing".to_owned(),
     }
 }
 
@@ -127,6 +151,6 @@ impl Lock {
     }
 }
 
-fn open_private(path: &std::path::Path) -> io::Result<File> {
+fn open_private(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
 }
