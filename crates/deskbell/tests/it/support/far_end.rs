@@ -98,6 +98,12 @@ impl FarEnd {
         self.requests.lock().unwrap().clone()
     }
 
+    /// Counts what it got so far, from any thread.
+    pub(crate) fn counter(&self) -> impl Fn() -> usize + Send + 'static {
+        let requests = Arc::clone(&self.requests);
+        move || requests.lock().unwrap().len()
+    }
+
     /// Waits until it got at least `count` requests.
     #[track_caller]
     pub(crate) fn wait_for(&self, count: usize) -> Vec<Request> {
