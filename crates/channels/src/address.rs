@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use url::Url;
 
-use crate::secret::Secret;
+use crate::{secret::Secret, url::decoded};
 
 /// A web address. Prints its host only, because the rest may be as good as a password.
 #[derive(Clone)]
@@ -43,6 +43,15 @@ impl Address {
         Self(url)
     }
 
+    /// This address with a user and a password, escaped.
+    #[must_use]
+    pub(crate) fn as_user(&self, user: Option<&str>, password: Option<&str>) -> Self {
+        let mut url = self.0.clone();
+        // Addresses with a host always take a user and a password.
+        let _always = (url.set_username(user.unwrap_or_default()), url.set_password(password));
+        Self(url)
+    }
+
     /// This address with another one's scheme, host and port.
     pub(crate) fn on_host_of(&self, other: &Self) -> Option<Self> {
         let mut url = other.0.clone();
@@ -53,30 +62,18 @@ impl Address {
 
     /// The address without user and password, and these.
     pub(crate) fn without_login(&self) -> (Self, Option<(String, Secret)>) {
-        let mut url = self.0.clone();
-        let user = decoded(url.username());
-        let password = decoded(url.password().unwrap_or_default());
+        let user = decoded(self.0.username());
+        let password = decoded(self.0.password().unwrap_or_default());
         if user.is_empty() && password.is_empty() {
-            return (Self(url), None);
+            return (self.clone(), None);
         }
-        // Addresses with a host always take a user and a password.
-        let _always = (url.set_username(""), url.set_password(None));
-        (Self(url), Some((user, Secret::from(password))))
+        (self.as_user(None, None), Some((user, Secret::from(password))))
     }
 
     /// The address as a whole, for the one request that goes to it.
     pub(crate) const fn url(&self) -> &Url {
         &self.0
     }
-}
-
-/// `text` with its percent escapes resolved.
-fn decoded(text: &str) -> String {
-    let pair = format!("v={}", text.replace('+', "%2B"));
-    url::form_urlencoded::parse(pair.as_bytes())
-        .next()
-        .map(|(_, value)| value.into_owned())
-        .unwrap_or_default()
 }
 
 impl fmt::Debug for Address {

@@ -10,7 +10,10 @@ mod smtp;
 mod telegram;
 mod webhook_json;
 
-use crate::channel::ChannelKind;
+use crate::{
+    channel::{ChannelKind, ConfigError},
+    url,
+};
 
 /// All kinds, by name.
 pub fn kinds() -> &'static [ChannelKind] {
@@ -20,6 +23,14 @@ pub fn kinds() -> &'static [ChannelKind] {
 /// The kind called `name`.
 pub fn kind(name: &str) -> Option<&'static ChannelKind> {
     KINDS.iter().find(|kind| kind.about.name == name)
+}
+
+/// The kind and the options that `address` stands for, such as `ntfy://topic`.
+///
+/// # Errors
+/// Says which part of the address is wrong, and never repeats the rest.
+pub fn from_url(address: &str) -> Result<(&'static str, toml::Table), ConfigError> {
+    url::read(KINDS, address)
 }
 
 const KINDS: &[ChannelKind] = &[

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
 
-use crate::{http::Http, options, preview::Preview, render::Dialect, secret};
+use crate::{http::Http, options, preview::Preview, render::Dialect, secret, url::Urls};
 
 /// A configured destination.
 #[async_trait]
@@ -167,6 +167,8 @@ impl Limits {
 pub struct ChannelKind {
     /// What it declares.
     pub about: About,
+    /// The addresses that stand for a channel of this kind, if there are such.
+    pub urls: Option<Urls>,
     build: fn(toml::Table) -> Result<Box<dyn Channel>, ConfigError>,
     schema: fn() -> Schema,
 }
@@ -182,7 +184,12 @@ impl ChannelKind {
     where
         C: Channel + DeserializeOwned + JsonSchema + 'static,
     {
-        Self { about, build: build::<C>, schema: || schema_for!(C) }
+        Self { about, urls: None, build: build::<C>, schema: || schema_for!(C) }
+    }
+
+    /// The same kind, which takes addresses as well.
+    pub const fn with_urls(self, urls: Urls) -> Self {
+        Self { urls: Some(urls), ..self }
     }
 
     /// Builds a channel from its options, in which every secret is resolved.

@@ -7,6 +7,7 @@ pub mod catalog;
 pub mod channel;
 pub mod options;
 pub mod prelude;
+pub mod url;
 
 pub mod deliver;
 mod fit;
@@ -19,11 +20,12 @@ pub mod address;
 mod guard;
 pub mod http;
 pub mod mail;
+mod mail_url;
 pub mod reply;
 pub mod secret;
 mod tls;
 
-pub use catalog::{kind, kinds};
+pub use catalog::{from_url, kind, kinds};
 pub use channel::{
     About, Channel, ChannelKind, ConfigError, Limits, SendContext, SendError, Transport,
 };

@@ -14,4 +14,5 @@ pub use crate::{
     render::{Dialect, mark},
     reply::{Reply, receipt},
     secret::Secret,
+    url::{self, ServiceUrl, Urls},
 };

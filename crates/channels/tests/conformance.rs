@@ -35,6 +35,8 @@ enum For {
     Limited,
     /// Those that tell a run as one message.
     Edits,
+    /// Those that addresses stand for.
+    Urls,
 }
 
 const CHECKS: &[(&str, For, Check)] = &[
@@ -42,6 +44,12 @@ const CHECKS: &[(&str, For, Check)] = &[
     ("everything_is_documented", For::All, declaration::everything_is_documented),
     ("the_file_has_its_name", For::All, declaration::the_file_has_its_name),
     ("unknown_options_are_refused", For::All, declaration::unknown_options_are_refused),
+    ("addresses_build", For::Urls, declaration::addresses_build),
+    (
+        "broken_addresses_are_not_repeated",
+        For::Urls,
+        declaration::broken_addresses_are_not_repeated,
+    ),
     ("wrong_values_are_not_repeated", For::All, declaration::wrong_values_are_not_repeated),
     ("sends_the_recorded_requests", For::All, requests::sends_the_recorded_requests),
     ("previews_tell_the_truth", For::Http, requests::previews_tell_the_truth),
@@ -81,6 +89,7 @@ impl For {
             | (Self::Verdict, Transport::Http { refused: Some(_), .. }) => true,
             (Self::Limited, _) => about.limits.body < usize::MAX,
             (Self::Edits, _) => about.edits,
+            (Self::Urls, _) => kind.urls.is_some(),
             _ => false,
         }
     }

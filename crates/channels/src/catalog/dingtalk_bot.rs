@@ -21,6 +21,14 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<DingTalkBot>(About {
         token = "8f14e45fceea167a5a36dedd4bea2543"
         secret = "SECabcdef0123456789"
     "#,
+})
+.with_urls(Urls {
+    schemes: &["dingtalk"],
+    examples: &[
+        "dingtalk://8f14e45fceea167a5a36dedd4bea2543",
+        "dingtalk://SECabcdef0123@8f14e45fceea167a",
+    ],
+    read,
 });
 
 /// Messages to a DingTalk group through a custom robot.
@@ -47,6 +55,16 @@ const PAUSE: Duration = Duration::from_mins(1);
 
 /// The longest title of a Markdown message that is made of its first line, in characters.
 const TITLE: usize = 60;
+
+fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
+    if !url.path.is_empty() {
+        return Err(url.wrong("names people to call, which channels do not do"));
+    }
+    Ok(url::options([
+        ("token", Some(url.authority.clone().into())),
+        ("secret", url.user.take().map(Into::into)),
+    ]))
+}
 
 #[async_trait]
 impl Channel for DingTalkBot {

@@ -11,6 +11,11 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Gotify>(About {
         server = "https://gotify.example.com"
         token = "AKs9f0Qe1vGdx7c"
     "#,
+})
+.with_urls(Urls {
+    schemes: &["gotify", "gotifys"],
+    examples: &["gotifys://gotify.example.com/AKs9f0Qe1vGdx7c"],
+    read,
 });
 
 /// Push notifications through your own [Gotify](https://gotify.net) server.
@@ -24,6 +29,12 @@ struct Gotify {
     server: Address,
     /// Token of the application.
     token: Secret,
+}
+
+fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
+    let token = url.path.pop().ok_or_else(|| url.wrong("names no token"))?;
+    let server = [&[url.web()?], url.path.as_slice()].concat().join("/");
+    Ok(url::options([("server", Some(server.into())), ("token", Some(token.into()))]))
 }
 
 #[async_trait]

@@ -23,6 +23,11 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Mqtt>(About {
         user = "bell"
         password = "mqtt-password-0815"
     "#,
+})
+.with_urls(Urls {
+    schemes: &["mqtt", "mqtts"],
+    examples: &["mqtts://bell:mqtt-password-0815@broker.example.com/deskbell/builds?qos=1"],
+    read,
 });
 
 /// Publishes each message to an MQTT broker that speaks MQTT 5, such as Mosquitto, EMQX or `HiveMQ`.
@@ -91,6 +96,28 @@ fn quality<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u8, D::Error> {
 
 /// How long saying goodbye to the broker may take after it has the message.
 const GOODBYE: Duration = Duration::from_secs(1);
+
+fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
+    url.ignore(&["version", "client_id", "session"]);
+    let quality = url.parameter("qos").map(|quality| quality.parse::<i64>()).transpose();
+    let quality = quality.map_err(|_| url.wrong("has a `qos` that is no number"))?;
+    let retain = url.parameter("retain").map(|retain| url::is_yes(&retain));
+    let topic = url.parameter("to").unwrap_or_else(|| url.path.join("/"));
+    if topic.is_empty() {
+        return Err(url.wrong("names no topic"));
+    }
+    let (host, port) = url.host()?;
+    Ok(url::options([
+        ("host", Some(host.into())),
+        ("port", port.map(|port| i64::from(port).into())),
+        ("tls", (url.scheme == "mqtts").then(|| true.into())),
+        ("topic", Some(topic.into())),
+        ("qos", quality.map(Into::into)),
+        ("retain", retain.map(Into::into)),
+        ("user", url.user.clone().map(Into::into)),
+        ("password", url.password.clone().map(Into::into)),
+    ]))
+}
 
 #[async_trait]
 impl Channel for Mqtt {

@@ -12,6 +12,11 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
         topic = "builds-7f3a"
         token = "tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2"
     "#,
+})
+.with_urls(Urls {
+    schemes: &["ntfy", "ntfys"],
+    examples: &["ntfy://builds-7f3a", "ntfys://user:password-1@push.example.com/builds"],
+    read,
 });
 
 /// Push notifications through [ntfy](https://ntfy.sh), public or self-hosted.
@@ -40,6 +45,26 @@ struct Ntfy {
 
 fn public_server() -> Address {
     Address::parse("https://ntfy.sh").expect("a constant address")
+}
+
+fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
+    url.ignore(&["auth", "mode"]);
+    let (topic, server) = match (url.parameter("to"), url.path.is_empty()) {
+        (None, true) => (url.authority.clone(), None),
+        (None, false) => (url.only("topic")?, Some(url.web()?)),
+        (Some(topic), _) => (topic, Some(url.web()?)),
+    };
+    let (mut user, mut token) = (url.user.take(), url.parameter("token"));
+    if url.password.is_none() {
+        token = token.or(user.take());
+    }
+    Ok(url::options([
+        ("topic", Some(topic.into())),
+        ("server", server.map(Into::into)),
+        ("token", token.map(Into::into)),
+        ("user", user.map(Into::into)),
+        ("password", url.password.take().map(Into::into)),
+    ]))
 }
 
 #[async_trait]

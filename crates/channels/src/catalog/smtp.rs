@@ -12,6 +12,7 @@ use lettre::{
 
 use crate::{
     mail::{self, MailAddress},
+    mail_url,
     prelude::*,
     tls,
 };
@@ -30,6 +31,14 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Smtp>(About {
         from = "Deskbell <bell@example.com>"
         to = ["ada@example.com", "Grace <grace@example.com>"]
     "#,
+})
+.with_urls(Urls {
+    schemes: &["mailto", "mailtos"],
+    examples: &[
+        "mailtos://bell:app-password-4711@example.com/ada@example.com?smtp=mail.example.com",
+        "mailto://bell:app-password-4711@gmail.com",
+    ],
+    read: mail_url::read,
 });
 
 /// Mail through your mail provider's server.

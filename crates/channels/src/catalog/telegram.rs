@@ -25,6 +25,11 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Telegram>(About {
         token = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"
         chat_id = -1001234567890
     "#,
+})
+.with_urls(Urls {
+    schemes: &["tgram"],
+    examples: &["tgram://110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw/-1001234567890"],
+    read,
 });
 
 /// Messages from a Telegram bot to a person, a group or a channel.
@@ -62,6 +67,22 @@ enum ChatId {
 
 fn public_api() -> Address {
     Address::parse("https://api.telegram.org").expect("a constant address")
+}
+
+fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
+    url.ignore(&["detect", "silent", "preview", "album", "mdv", "content", "template"]);
+    let topic = url.parameter("topic").or_else(|| url.parameter("thread"));
+    let topic = topic.map(|topic| topic.parse::<i64>()).transpose();
+    let topic = topic.map_err(|_| url.wrong("has a `topic` that is no number"))?;
+    let chat = match url.parameter("to") {
+        Some(chat) => chat,
+        None => url.only("chat")?,
+    };
+    Ok(url::options([
+        ("token", Some(url.authority.clone().into())),
+        ("chat_id", Some(chat.into())),
+        ("topic", topic.map(Into::into)),
+    ]))
 }
 
 #[async_trait]

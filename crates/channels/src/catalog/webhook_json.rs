@@ -20,6 +20,11 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<WebhookJson>(About {
         signing_secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"
         headers = { X-Team = "team-secret-77" }
     "#,
+})
+.with_urls(Urls {
+    schemes: &["json", "jsons"],
+    examples: &["jsons://hooks.example.com/deskbell/9f86d081884c7d65?+X-Team=team-secret-77"],
+    read,
 });
 
 /// Hands each message as JSON to a program of yours.
@@ -45,6 +50,24 @@ struct WebhookJson {
     signing_secret: Option<SigningKey>,
     /// Proxy to go through.
     proxy: Option<Proxy>,
+}
+
+fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
+    if url.parameter("method").is_some_and(|method| !method.eq_ignore_ascii_case("post")) {
+        return Err(url.wrong("has a `method` that is not POST"));
+    }
+    let path: Vec<_> = url.path.iter().map(String::as_str).collect();
+    let web = Address::parse(&url.web()?).ok_or_else(|| url.wrong("names no host"))?;
+    let mut address = web.at(&path).as_user(url.user.as_deref(), url.password.as_deref());
+    for (name, value) in url.parameters('-') {
+        address = address.with(&name, &value);
+    }
+    let headers: toml::Table =
+        url.parameters('+').into_iter().map(|(name, value)| (name, value.into())).collect();
+    Ok(url::options([
+        ("url", Some(address.url().as_str().into())),
+        ("headers", (!headers.is_empty()).then(|| headers.into())),
+    ]))
 }
 
 #[async_trait]

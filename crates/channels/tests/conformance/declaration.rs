@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use deskbell_channels::{ChannelKind, kinds};
+use deskbell_channels::{ChannelKind, from_url, kinds};
 
 use crate::stand_in::example;
 
@@ -74,5 +74,28 @@ pub(crate) fn wrong_values_are_not_repeated(kind: &'static ChannelKind) {
             assert!(refusal.contains(&format!("`{}", option.name)), "{refusal}");
             assert!(!refusal.contains("hunter2") && !refusal.contains("777"), "{refusal}");
         }
+    }
+}
+
+pub(crate) fn addresses_build(kind: &'static ChannelKind) {
+    let urls = kind.urls.unwrap();
+    for example in urls.examples {
+        let (name, options) = from_url(example).unwrap();
+        assert_eq!(name, kind.about.name, "{example}");
+        kind.build(options).map(drop).unwrap();
+        assert!(urls.schemes.iter().any(|scheme| example.starts_with(&format!("{scheme}://"))));
+    }
+}
+
+/// Row 116: every part of an address may be a token.
+pub(crate) fn broken_addresses_are_not_repeated(kind: &'static ChannelKind) {
+    for example in kind.urls.unwrap().examples {
+        let (_, options) = from_url(example).unwrap();
+        let secrets = kind.build(options).unwrap().secrets().to_vec();
+        let sign = if example.contains('?') { '&' } else { '?' };
+        let broken = format!("{example}{sign}nonsense=planted-value");
+        let refusal = from_url(&broken).unwrap_err().to_string();
+        assert!(refusal.contains("`nonsense`") && !refusal.contains("planted-value"), "{refusal}");
+        assert!(secrets.iter().all(|secret| !refusal.contains(secret.as_str())), "{refusal}");
     }
 }

@@ -18,6 +18,8 @@ kind  = \"ntfy\"
 topic = \"env:NTFY_TOPIC\"
 ```
 
+Wherever a channel is set up, an address as [Apprise](https://github.com/caronc/apprise) writes it does as well: `url = \"ntfy://builds\"` instead of `kind` and options.
+
 `deskbell channel preview NAME` shows the requests that a channel would send, with secrets masked; `deskbell channel test NAME` sends one for real.
 
 A channel tries once and says whether a failure may pass.
@@ -80,9 +82,14 @@ fn section(page: &mut String, kind: &ChannelKind) {
     for line in about.example.lines().map(str::trim).filter(|line| !line.is_empty()) {
         writeln!(page, "{line}").unwrap();
     }
+    page.push_str("```\n");
+    if let Some(urls) = kind.urls {
+        let urls: Vec<_> = urls.examples.iter().map(|url| format!("`{url}`")).collect();
+        writeln!(page, "\nAs an address: {}", urls.join(", ")).unwrap();
+    }
     writeln!(
         page,
-        "```\n\nLimits: {}.\nSuccess: {}.\nThe far end's documentation: <{}>",
+        "\nLimits: {}.\nSuccess: {}.\nThe far end's documentation: <{}>",
         limits(about.limits),
         success(kind),
         about.docs

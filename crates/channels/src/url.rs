@@ -1,0 +1,286 @@
+//! Addresses that stand for a whole channel, as Apprise writes them: `ntfy://topic`, `tgram://TOKEN/CHAT`.
+//!
+//! They are read here once; what their parts mean is said in the file of the kind. Nothing of an address is ever
+//! repeated in an error except its scheme and the names of its parameters, because everything else may be a token.
+
+use percent_encoding::percent_decode_str;
+
+use crate::channel::{ChannelKind, ConfigError};
+
+/// The addresses that a kind takes.
+#[derive(Debug, Clone, Copy)]
+pub struct Urls {
+    /// Their schemes.
+    pub schemes: &'static [&'static str],
+    /// Some that must build, the simplest first.
+    pub examples: &'static [&'static str],
+    /// The options that an address stands for.
+    pub read: fn(&mut ServiceUrl) -> Result<toml::Table, ConfigError>,
+}
+
+/// Parameters that Apprise takes with every address and that mean nothing here.
+const GENERAL: &[&str] =
+    &["format", "overflow", "emojis", "verify", "cto", "rto", "tz", "store", "image", "footer"];
+
+/// An address in its parts, each without percent escapes.
+///
+/// Not a `Url`: tokens stand where that has a host, in upper and lower case and with colons.
+pub struct ServiceUrl {
+    /// What stands before `://`, in lower case.
+    pub scheme: String,
+    /// What stands before the `@`, up to a colon.
+    pub user: Option<String>,
+    /// What follows the colon before the `@`.
+    pub password: Option<String>,
+    /// What stands between the `@` and the path: a host with or without a port, or a token.
+    pub authority: String,
+    /// The parts of the path that are not empty.
+    pub path: Vec<String>,
+    query: Vec<(String, String)>,
+}
+
+/// The kind and the options that `address` stands for.
+///
+/// # Errors
+/// Says which part of the address is wrong, and never repeats the rest.
+pub(crate) fn read(
+    kinds: &'static [ChannelKind],
+    address: &str,
+) -> Result<(&'static str, toml::Table), ConfigError> {
+    let mut url = ServiceUrl::parse(address)?;
+    let takes = |kind: &&ChannelKind| {
+        kind.urls.is_some_and(|urls| urls.schemes.contains(&url.scheme.as_str()))
+    };
+    let Some((kind, urls)) = kinds.iter().find(takes).and_then(|kind| Some((kind, kind.urls?)))
+    else {
+        return Err(unknown_scheme(kinds, &url.scheme));
+    };
+    let options = (urls.read)(&mut url)?;
+    match url.query.iter().map(|(name, _)| name).find(|name| !GENERAL.contains(&name.as_str())) {
+        None => Ok((kind.about.name, options)),
+        Some(name) => Err(url.wrong(&format!("has the unknown parameter {}", quoted(name)))),
+    }
+}
+
+fn unknown_scheme(kinds: &[ChannelKind], scheme: &str) -> ConfigError {
+    let schemes = kinds.iter().filter_map(|kind| kind.urls).flat_map(|urls| urls.schemes);
+    let near = schemes
+        .map(|known| (strsim::jaro_winkler(known, scheme), known))
+        .filter(|(likeness, _)| *likeness > 0.7)
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    let scheme = quoted(scheme);
+    ConfigError(match near {
+        Some((_, meant)) => format!("no channel takes {scheme} addresses; did you mean `{meant}`?"),
+        None => format!("no channel takes {scheme} addresses"),
+    })
+}
+
+/// A name from an address, cut and cleaned.
+fn quoted(name: &str) -> String {
+    let name: String = name.chars().filter(|character| !character.is_control()).take(40).collect();
+    format!("`{name}`")
+}
+
+impl ServiceUrl {
+    fn parse(address: &str) -> Result<Self, ConfigError> {
+        let Some((scheme, rest)) = address.trim().split_once("://") else {
+            return Err(ConfigError("the address has no scheme, such as `ntfy://`".to_owned()));
+        };
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (login, authority) = match authority.rsplit_once('@') {
+            Some((login, authority)) => (Some(login), authority),
+            None => (None, authority),
+        };
+        let (user, password) = match login.map(|login| login.split_once(':')) {
+            Some(Some((user, password))) => (Some(user), Some(password)),
+            Some(None) => (login, None),
+            None => (None, None),
+        };
+        Ok(Self {
+            scheme: scheme.to_ascii_lowercase(),
+            user: user.map(decoded),
+            password: password.map(decoded),
+            authority: decoded(authority),
+            path: path.split('/').filter(|part| !part.is_empty()).map(decoded).collect(),
+            query: query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect(),
+        })
+    }
+
+    /// Takes the parameter `name`.
+    pub fn parameter(&mut self, name: &str) -> Option<String> {
+        let place = self.query.iter().position(|(known, _)| known == name)?;
+        Some(self.query.remove(place).1)
+    }
+
+    /// Takes the parameters whose names start with `prefix`, and gives their names without it.
+    pub fn parameters(&mut self, prefix: char) -> Vec<(String, String)> {
+        let (taken, left) = std::mem::take(&mut self.query)
+            .into_iter()
+            .partition(|(name, _)| name.starts_with(prefix));
+        self.query = left;
+        let taken: Vec<(String, String)> = taken;
+        taken
+            .into_iter()
+            .map(|(name, value)| (name.trim_start_matches(prefix).to_owned(), value))
+            .collect()
+    }
+
+    /// Takes parameters that change nothing here.
+    pub fn ignore(&mut self, names: &[&str]) {
+        self.query.retain(|(name, _)| !names.contains(&name.as_str()));
+    }
+
+    /// The host and the port, if one is given.
+    ///
+    /// # Errors
+    /// Says that there is no host, or that the port is no number.
+    pub fn host(&self) -> Result<(&str, Option<u16>), ConfigError> {
+        let (host, port) = match self.authority.rsplit_once(':') {
+            // The colons of a number such as `[::1]` belong to the host.
+            Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+            _ => (self.authority.as_str(), None),
+        };
+        if host.is_empty() {
+            return Err(self.wrong("names no host"));
+        }
+        match port.map(str::parse).transpose() {
+            Ok(port) => Ok((host, port)),
+            Err(_) => Err(self.wrong("has a port that is no number")),
+        }
+    }
+
+    /// `http://` or, where the scheme ends with an `s`, `https://`, with the host and port.
+    ///
+    /// # Errors
+    /// Says that there is no host, or that the port is no number.
+    pub fn web(&self) -> Result<String, ConfigError> {
+        self.host()?;
+        let scheme = if self.scheme.ends_with('s') { "https" } else { "http" };
+        Ok(format!("{scheme}://{}", self.authority))
+    }
+
+    /// The one part of the path; `what` says what it is.
+    ///
+    /// # Errors
+    /// Says that there is none, or more than one.
+    pub fn only(&self, what: &str) -> Result<String, ConfigError> {
+        match self.path.as_slice() {
+            [one] => Ok(one.clone()),
+            [] => Err(self.wrong(&format!("names no {what}"))),
+            _ => Err(self.wrong(&format!("names more than one {what}; a channel has one"))),
+        }
+    }
+
+    /// What is wrong with this address, as a sentence.
+    pub fn wrong(&self, what: &str) -> ConfigError {
+        ConfigError(format!("the {} address {what}", quoted(&self.scheme)))
+    }
+}
+
+/// A parameter's name and value. Apprise writes `+X-Key=…` for a header, so a `+` is no space here.
+fn pair(text: &str) -> (String, String) {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    (decoded(name), decoded(value))
+}
+
+/// `text` without percent escapes.
+pub(crate) fn decoded(text: &str) -> String {
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+/// Whether a parameter says yes.
+pub fn is_yes(value: &str) -> bool {
+    matches!(value.to_ascii_lowercase().as_str(), "yes" | "true" | "on" | "1")
+}
+
+/// The options `set`, without those that are not there.
+pub fn options<const N: usize>(set: [(&str, Option<toml::Value>); N]) -> toml::Table {
+    set.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::catalog::from_url;
+
+    #[track_caller]
+    fn check(address: &str, kind: &str, options: &str) {
+        let (found, read) = from_url(address).unwrap();
+        let options: toml::Table = toml::from_str(options).unwrap();
+        assert_eq!((found, read), (kind, options));
+    }
+
+    #[test]
+    fn addresses_are_read_as_apprise_reads_them() {
+        check("ntfy://builds", "ntfy", "topic = 'builds'");
+        check(
+            "ntfys://me:p%40ss@push.example.com:8443/builds",
+            "ntfy",
+            "topic = 'builds'\nserver = 'https://push.example.com:8443'\nuser = 'me'\npassword = 'p@ss'",
+        );
+        check(
+            "ntfys://tk_abc@push.example.com/builds?format=markdown",
+            "ntfy",
+            "topic = 'builds'\nserver = 'https://push.example.com'\ntoken = 'tk_abc'",
+        );
+        check(
+            "tgram://110201543:AAHdq/-1001/?topic=7&silent=yes",
+            "telegram",
+            "token = '110201543:AAHdq'\nchat_id = '-1001'\ntopic = 7",
+        );
+        check("dingtalk://SECx@t0ken/", "dingtalk_bot", "token = 't0ken'\nsecret = 'SECx'");
+        check(
+            "jsons://u:p@hooks.example.com/a/b?-k=v&+X-Key=s",
+            "webhook_json",
+            "url = 'https://u:p@hooks.example.com/a/b?k=v'\nheaders = { X-Key = 's' }",
+        );
+        check(
+            "mqtts://bell:pw@broker:8884/a/b?qos=2&retain=yes",
+            "mqtt",
+            "host = 'broker'\nport = 8884\ntls = true\ntopic = 'a/b'\nuser = 'bell'\npassword = 'pw'\nqos = 2\nretain = true",
+        );
+        check(
+            "gotifys://push.example.com/sub/AKx",
+            "gotify",
+            "server = 'https://push.example.com/sub'\ntoken = 'AKx'",
+        );
+    }
+
+    #[test]
+    fn mail_addresses_name_provider_sender_and_readers() {
+        check(
+            "mailto://ada:pw@gmail.com",
+            "smtp",
+            "host = 'smtp.gmail.com'\nsecurity = 'starttls'\nuser = 'ada@gmail.com'\npassword = 'pw'\n\
+             from = 'ada@gmail.com'\nto = ['ada@gmail.com']",
+        );
+        check(
+            "mailtos://bell:pw@example.com:465/x@example.com/y@example.com?smtp=mail.example.com&mode=ssl&name=Bell",
+            "smtp",
+            "host = 'mail.example.com'\nport = 465\nsecurity = 'tls'\nuser = 'bell'\npassword = 'pw'\n\
+             from = 'Bell <bell@example.com>'\nto = ['x@example.com', 'y@example.com']",
+        );
+        check(
+            "mailto://localhost:2525?from=bell@example.com&to=x@example.com,y@example.com",
+            "smtp",
+            "host = 'localhost'\nport = 2525\nsecurity = 'none'\nfrom = 'bell@example.com'\n\
+             to = ['x@example.com', 'y@example.com']",
+        );
+    }
+
+    #[test]
+    fn refusals_say_which_part_is_wrong_and_repeat_no_other_row_116() {
+        #[track_caller]
+        fn check(address: &str, expected: &str) {
+            assert_eq!(from_url(address).unwrap_err().to_string(), expected);
+        }
+        check("no address", "the address has no scheme, such as `ntfy://`");
+        check("ntfyy://x", "no channel takes `ntfyy` addresses; did you mean `ntfy`?");
+        check("zzz://secret", "no channel takes `zzz` addresses");
+        check("tgram://1:secret", "the `tgram` address names no chat");
+        check("tgram://1:s/1/2", "the `tgram` address names more than one chat; a channel has one");
+        check("mqtt://h:secret/t", "the `mqtt` address has a port that is no number");
+        check("ntfy://t?colour=secret", "the `ntfy` address has the unknown parameter `colour`");
+        check("mqtt:///t", "the `mqtt` address names no host");
+    }
+}
