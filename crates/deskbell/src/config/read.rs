@@ -22,18 +22,25 @@ pub(super) fn read<T: DeserializeOwned + Default>(
     key: &[Step],
     findings: &mut Vec<Finding>,
 ) -> T {
+    let mut cut = Vec::new();
     for _ in 0..WRONG_LIMIT {
         let error = match T::deserialize(Reader(&tree)) {
             Ok(options) => return options,
             Err(error) => error,
         };
+        let missing = error.missing.map(|name| [error.path.clone(), vec![name]].concat());
+        let is_known = missing.is_some_and(|path| cut.contains(&path));
         let whole: Vec<_> = key.iter().chain(&error.path).cloned().collect();
         let root = tree.place.clone();
         let place = tree.cut(&error.path);
         let is_root = place.is_none();
+        cut.push(error.path);
         let mut finding = Finding::fatal(place.unwrap_or(root), tree::shown(&whole), error.message);
         finding.hint = error.hint;
-        findings.push(finding);
+        // What was left out because it is wrong is not missing on top of it.
+        if !is_known {
+            findings.push(finding);
+        }
         if is_root {
             break;
         }
@@ -47,11 +54,30 @@ struct Wrong {
     path: Vec<Step>,
     message: String,
     hint: Option<String>,
+    /// The key of the table at `path` that is not there.
+    missing: Option<Step>,
 }
 
 impl Wrong {
     fn new(message: impl Into<String>) -> Self {
-        Self { path: Vec::new(), message: message.into(), hint: None }
+        Self { path: Vec::new(), message: message.into(), hint: None, missing: None }
+    }
+
+    /// What was expected, in the words of users rather than of Rust.
+    fn expected(expected: &dyn de::Expected) -> Self {
+        let expected = expected.to_string();
+        let is_number =
+            |kind| expected.strip_prefix(kind).is_some_and(|bits| bits.parse::<u8>().is_ok());
+        Self::new(match expected.as_str() {
+            "a boolean" => "expected true or false".to_owned(),
+            "a sequence" => "expected a list".to_owned(),
+            "a map" => "expected a table".to_owned(),
+            "a string" | "path string" => "expected a text".to_owned(),
+            name if name.starts_with("struct ") => "expected a table".to_owned(),
+            _ if is_number("u") => "expected a whole number that is not negative".to_owned(),
+            _ if is_number("i") => "expected a whole number".to_owned(),
+            _ => format!("expected {expected}"),
+        })
     }
 
     fn below(mut self, step: Step) -> Self {
@@ -75,15 +101,15 @@ impl de::Error for Wrong {
     }
 
     fn invalid_type(_: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::new(format!("expected {expected}"))
+        Self::expected(expected)
     }
 
     fn invalid_value(_: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::new(format!("expected {expected}"))
+        Self::expected(expected)
     }
 
     fn invalid_length(_: usize, expected: &dyn de::Expected) -> Self {
-        Self::new(format!("expected {expected}"))
+        Self::expected(expected)
     }
 
     fn unknown_variant(_: &str, known: &'static [&'static str]) -> Self {
@@ -97,7 +123,8 @@ impl de::Error for Wrong {
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::new(format!("`{field}` is missing"))
+        let missing = Some(Step::Key(field.to_owned()));
+        Self { missing, ..Self::new(format!("`{field}` is missing")) }
     }
 }
 

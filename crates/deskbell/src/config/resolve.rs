@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use deskbell_core::{ChannelName, Invalid, level::LevelRange, route::Route, text};
+use deskbell_core::{ChannelName, Invalid, level::LevelRange, route::Route};
 
 use super::{
     ChannelOptions, Config, DeliveryOptions, LogFile, McpOptions, ServeOptions, Tracing,
@@ -100,34 +100,27 @@ impl Parts<'_> {
         };
         let mut channels = BTreeMap::new();
         for (name, node) in table {
-            let place = node.place.clone();
             match self.channel(&name, node) {
                 Ok(Some((name, options))) => {
                     channels.insert(name, options);
                 }
                 Ok(None) => {}
-                Err(finding) => {
-                    let key = tree::shown(&channel_path(&name, None));
-                    let finding = finding.unwrap_or_else(|| {
-                        Finding::problem(place, key, "this channel is left out")
-                    });
-                    self.findings.push(finding.at_most_a_problem());
-                }
+                Err(finding) => self.findings.push(finding.at_most_a_problem()),
             }
         }
         channels
     }
 
-    /// A channel with its secrets, or `None` when it is not used.
+    /// A channel with its secrets, or `None` when it is not used or what is wrong has been told.
     fn channel(
         &mut self,
         name: &str,
         mut node: Node,
-    ) -> Result<Option<(ChannelName, ChannelOptions)>, Option<Finding>> {
+    ) -> Result<Option<(ChannelName, ChannelOptions)>, Finding> {
         let place = node.place.clone();
         let path = channel_path(name, None);
         let problem = |place: &Place, message: String| {
-            Some(Finding::problem(place.clone(), tree::shown(&path), message))
+            Finding::problem(place.clone(), tree::shown(&path), message)
         };
         let parsed = name.parse::<ChannelName>().map_err(|refusal: Invalid| {
             problem(&place, format!("the name is not right; expected {}", refusal.expected))
@@ -141,11 +134,8 @@ impl Parts<'_> {
         let table: ChannelTable = read(common, &path, &mut findings);
         let is_broken = !findings.is_empty();
         self.findings.extend(findings.into_iter().map(Finding::at_most_a_problem));
-        if !table.enabled.0 {
+        if is_broken || !table.enabled.0 {
             return Ok(None);
-        }
-        if is_broken {
-            return Err(None);
         }
         if table.per_minute == Some(0) {
             return Err(problem(&place, "`per_minute` is 0; expected at least 1".to_owned()));
@@ -164,21 +154,20 @@ impl Parts<'_> {
             }
             (None, None) => {
                 let finding = problem(&place, "`kind` is missing".to_owned());
-                return Err(finding.map(|finding| finding.with_hint(known_kinds())));
+                return Err(finding.with_hint(known_kinds()));
             }
         };
         if deskbell_channels::kind(&kind).is_none() {
             let kinds = deskbell_channels::kinds().iter().map(|kind| kind.about.name);
             let hint = did_you_mean(&kind, kinds).unwrap_or_else(known_kinds);
-            let shown = text::cut(&text::one_line(&kind), 40, text::Unit::Characters);
-            let finding = problem(&place, format!("there is no kind `{shown}` of channel"));
-            return Err(finding.map(|finding| finding.with_hint(hint)));
+            let finding = problem(&place, "there is no such `kind` of channel".to_owned());
+            return Err(finding.with_hint(hint));
         }
         Ok(Some((parsed, ChannelOptions { kind, options, per_minute: table.per_minute })))
     }
 
     /// The options of a channel beside the common ones, with their secrets.
-    fn options(&mut self, name: &str, node: &Node) -> Result<toml::Table, Option<Finding>> {
+    fn options(&mut self, name: &str, node: &Node) -> Result<toml::Table, Finding> {
         let known = self
             .tree
             .at(&channel_path(name, Some("kind")))
@@ -199,7 +188,7 @@ impl Parts<'_> {
             }
             let resolved = self.secrets.resolve_all(value, &place).map_err(|message| {
                 let key = tree::shown(&channel_path(name, Some(key)));
-                Some(Finding::problem(place.clone(), key, message))
+                Finding::problem(place.clone(), key, message)
             })?;
             options.insert(key.clone(), resolved);
         }
@@ -208,17 +197,17 @@ impl Parts<'_> {
 
     fn routes(&mut self, routes: Vec<RouteTable>, declared: &[String]) -> Vec<Route> {
         for (index, route) in routes.iter().enumerate() {
-            let path = [
-                Step::Key("routes".to_owned()),
-                Step::Index(index),
-                Step::Key("channels".to_owned()),
-            ];
-            for channel in &route.channels {
+            for (position, channel) in route.channels.iter().enumerate() {
                 let name = channel.0.as_str();
                 if !declared.iter().any(|known| known == name) {
-                    let message = format!("there is no channel `{name}`");
-                    let mut finding =
-                        Finding::problem(self.place(&path), tree::shown(&path), message);
+                    let path = [
+                        Step::Key("routes".to_owned()),
+                        Step::Index(index),
+                        Step::Key("channels".to_owned()),
+                        Step::Index(position),
+                    ];
+                    let (place, key) = (self.place(&path), tree::shown(&path));
+                    let mut finding = Finding::problem(place, key, "there is no such channel");
                     finding.hint = did_you_mean(name, declared.iter().map(String::as_str));
                     self.findings.push(finding);
                 }
@@ -362,7 +351,7 @@ fn address(url: &str) -> Result<(String, toml::Table), String> {
     let scheme = url.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
     let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
     Err(if is_scheme {
-        format!("`url`: no kind of channel takes `{scheme}://` addresses; expected `kind`")
+        "`url`: no kind of channel takes such an address; expected `kind`".to_owned()
     } else {
         "`url`: expected an Apprise address such as `ntfy://TOPIC`".to_owned()
     })
