@@ -1,9 +1,11 @@
-//! A journal in memory, for tests: every promise of [`Journal`] except that it survives the process.
+//! A journal in memory, for tests and for trying things out: every promise of [`Journal`] except that it survives
+//! the process.
 //!
-//! It is also the model that the other implementations are compared with, so it prefers plain to fast.
+//! It is also the model that the other implementations are compared with.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
+    hash::Hash,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
@@ -88,9 +90,12 @@ struct State {
     events: BTreeMap<Number, Kept>,
     by_id: HashMap<EventId, Number>,
     by_key: HashMap<IdempotencyKey, Number>,
-    deliveries: BTreeMap<(Number, ChannelName), Delivery>,
+    /// The steps of each run.
+    steps: HashMap<RunId, BTreeSet<Number>>,
     /// The deliveries of one run to one channel, which go one after the other.
     lines: HashMap<(RunId, ChannelName), BTreeSet<Number>>,
+    /// The pending deliveries of each channel by the time at which they are due.
+    pending: HashMap<ChannelName, BTreeSet<(Timestamp, Number)>>,
     /// Each run with the number of its latest step.
     runs: HashMap<RunId, (Number, Run)>,
     failing: Option<JournalError>,
@@ -100,6 +105,13 @@ struct State {
 struct Kept {
     event: Event,
     key: Option<IdempotencyKey>,
+    deliveries: BTreeMap<ChannelName, Delivery>,
+}
+
+impl Kept {
+    fn run(&self) -> Option<&RunId> {
+        run_of(&self.event)
+    }
 }
 
 impl State {
@@ -136,8 +148,8 @@ impl State {
         }
         self.last += 1;
         let number = self.last;
-        for planned in deliveries {
-            self.plan(number, &event, planned);
+        if let Some(run) = run_of(&event) {
+            self.steps.entry(run.clone()).or_default().insert(number);
         }
         if let Some(change) = run {
             self.runs.insert(change.run.id.clone(), (number, change.run));
@@ -146,7 +158,10 @@ impl State {
         if let Some(key) = &key {
             self.by_key.insert(key.clone(), number);
         }
-        self.events.insert(number, Kept { event, key });
+        self.events.insert(number, Kept { event, key, deliveries: BTreeMap::new() });
+        for planned in deliveries {
+            self.plan(number, planned);
+        }
         Ack::Accepted(self.newest())
     }
 
@@ -156,19 +171,20 @@ impl State {
         self.events.get(number).map(|kept| kept.event.id)
     }
 
-    fn plan(&mut self, number: Number, event: &Event, planned: Planned) {
-        let place = (number, planned.channel.clone());
-        if self.deliveries.contains_key(&place) {
+    fn plan(&mut self, number: Number, planned: Planned) {
+        let Some(kept) = self.events.get(&number) else { return };
+        if kept.deliveries.contains_key(&planned.channel) {
             return;
         }
+        let event = kept.event.id;
         let mut due_at = planned.due_at;
-        if let Kind::Run(step) = &event.kind {
-            let line = (step.run.clone(), planned.channel.clone());
+        if let Some(run) = kept.run() {
+            let line = (run.clone(), planned.channel.clone());
             due_at = self.take_place(&line, &planned);
             self.lines.entry(line).or_default().insert(number);
         }
         let delivery = Delivery {
-            id: DeliveryId { event: event.id, channel: planned.channel },
+            id: DeliveryId { event, channel: planned.channel.clone() },
             state: DeliveryState::Pending,
             reason: planned.reason,
             due_at,
@@ -177,7 +193,10 @@ impl State {
             attempt_count: 0,
             receipt: None,
         };
-        self.deliveries.insert(place, delivery);
+        self.pending.entry(planned.channel.clone()).or_default().insert((due_at, number));
+        if let Some(kept) = self.events.get_mut(&number) {
+            kept.deliveries.insert(planned.channel, delivery);
+        }
     }
 
     /// Supersedes what `planned` replaces on its line, and says when it is due.
@@ -188,16 +207,16 @@ impl State {
         let mut replaced = None;
         let mut latest = None;
         for number in self.lines.get(line).into_iter().flatten() {
-            let Some(Kind::Run(step)) = self.events.get(number).map(|kept| &kept.event.kind) else {
-                continue;
-            };
-            let Some(earlier) = self.deliveries.get_mut(&(*number, line.1.clone())) else {
-                continue;
-            };
+            let Some(kept) = self.events.get_mut(number) else { continue };
+            let Kind::Run(step) = &kept.event.kind else { continue };
+            let Some(earlier) = kept.deliveries.get_mut(&line.1) else { continue };
             let untried = earlier.state == DeliveryState::Pending && earlier.attempt_count == 0;
             if untried && step.phase == Phase::Update {
                 earlier.state = DeliveryState::Superseded;
                 replaced = replaced.min(Some(earlier.due_at)).or(Some(earlier.due_at));
+                if let Some(pending) = self.pending.get_mut(&line.1) {
+                    pending.remove(&(earlier.due_at, *number));
+                }
             } else if earlier.attempt_count > 0 || step.phase == Phase::Start {
                 latest = Some(earlier.due_at);
             }
@@ -212,67 +231,90 @@ impl State {
         }
     }
 
-    fn delivery(&mut self, id: &DeliveryId) -> Option<&mut Delivery> {
-        let number = *self.by_id.get(&id.event)?;
-        self.deliveries.get_mut(&(number, id.channel.clone()))
+    fn delivery(&self, number: Number, channel: &ChannelName) -> Option<&Delivery> {
+        self.events.get(&number)?.deliveries.get(channel)
+    }
+
+    /// Changes the delivery `id` if it is as `fits` wants it, and keeps the list of what is pending in step.
+    fn change(
+        &mut self,
+        id: &DeliveryId,
+        fits: impl FnOnce(&Delivery) -> bool,
+        change: impl FnOnce(&mut Delivery),
+    ) -> bool {
+        let Some(number) = self.by_id.get(&id.event) else { return false };
+        let Some(kept) = self.events.get_mut(number) else { return false };
+        let Some(delivery) = kept.deliveries.get_mut(&id.channel).filter(|it| fits(it)) else {
+            return false;
+        };
+        let pending = self.pending.entry(id.channel.clone()).or_default();
+        pending.remove(&(delivery.due_at, *number));
+        change(delivery);
+        if delivery.state == DeliveryState::Pending {
+            pending.insert((delivery.due_at, *number));
+        }
+        true
     }
 
     fn record(&mut self, id: &DeliveryId, attempt: u32, at: Timestamp, outcome: Outcome) -> Ack {
-        let latest = |delivery: &&mut Delivery| {
+        let is_latest = |delivery: &Delivery| {
             delivery.state == DeliveryState::InFlight && delivery.attempt_count == attempt
         };
-        let Some(delivery) = self.delivery(id).filter(latest) else {
-            return Ack::Stale;
-        };
-        let error = match outcome {
-            Outcome::Sent(receipt) => {
-                delivery.state = DeliveryState::Sent;
-                delivery.receipt = Some(receipt);
-                None
-            }
-            Outcome::RetryAt { at, error } => {
-                delivery.state = DeliveryState::Pending;
-                delivery.due_at = at;
-                Some(error)
-            }
-            Outcome::GivenUp { error } => {
-                delivery.state = DeliveryState::GivenUp;
-                Some(error)
-            }
-        };
-        delivery.attempts.push(AttemptRecord { number: attempt, at, error });
-        let surplus = delivery.attempts.len().saturating_sub(ATTEMPTS_KEPT);
-        delivery.attempts.drain(..surplus);
-        Ack::Done(1)
+        let recorded = self.change(id, is_latest, |delivery| {
+            let error = match outcome {
+                Outcome::Sent(receipt) => {
+                    delivery.state = DeliveryState::Sent;
+                    delivery.receipt = Some(receipt);
+                    None
+                }
+                Outcome::RetryAt { at, error } => {
+                    delivery.state = DeliveryState::Pending;
+                    delivery.due_at = at;
+                    Some(error)
+                }
+                Outcome::GivenUp { error } => {
+                    delivery.state = DeliveryState::GivenUp;
+                    Some(error)
+                }
+            };
+            delivery.attempts.push(AttemptRecord { number: attempt, at, error });
+            let surplus = delivery.attempts.len().saturating_sub(ATTEMPTS_KEPT);
+            delivery.attempts.drain(..surplus);
+        });
+        if recorded { Ack::Done(1) } else { Ack::Stale }
     }
 
     fn retry(&mut self, id: &DeliveryId, at: Timestamp) -> u64 {
-        let given_up = |delivery: &&mut Delivery| delivery.state == DeliveryState::GivenUp;
-        let Some(delivery) = self.delivery(id).filter(given_up) else {
-            return 0;
-        };
-        delivery.state = DeliveryState::Pending;
-        delivery.due_at = at;
-        delivery.attempt_count = 0;
-        1
+        let is_given_up = |delivery: &Delivery| delivery.state == DeliveryState::GivenUp;
+        let retried = self.change(id, is_given_up, |delivery| {
+            delivery.state = DeliveryState::Pending;
+            delivery.due_at = at;
+            delivery.attempt_count = 0;
+        });
+        u64::from(retried)
     }
 
     fn recover(&mut self, at: Timestamp) -> u64 {
-        let mut touched = 0;
-        for delivery in self.deliveries.values_mut() {
-            if delivery.state == DeliveryState::InFlight {
-                delivery.state = DeliveryState::Pending;
-                delivery.due_at = at;
-                delivery.maybe_repeated = true;
-                touched += 1;
-            }
+        let all = self.events.values().flat_map(|kept| kept.deliveries.values());
+        let in_flight = all.filter(|delivery| delivery.state == DeliveryState::InFlight);
+        let ids: Vec<DeliveryId> = in_flight.map(|delivery| delivery.id.clone()).collect();
+        for id in &ids {
+            self.change(
+                id,
+                |_| true,
+                |delivery| {
+                    delivery.state = DeliveryState::Pending;
+                    delivery.due_at = at;
+                    delivery.maybe_repeated = true;
+                },
+            );
         }
-        touched
+        ids.len() as u64
     }
 
     fn prune(&mut self, before: Timestamp, limit: usize) -> u64 {
         let old = self.events.iter().take_while(|(_, kept)| kept.event.at < before);
-        let idle = old.filter(|(number, kept)| self.is_finished(**number, &kept.event));
+        let idle = old.filter(|(_, kept)| self.is_finished(kept));
         let numbers: Vec<Number> = idle.take(limit).map(|(number, _)| *number).collect();
         for number in &numbers {
             self.forget(*number);
@@ -281,110 +323,95 @@ impl State {
     }
 
     /// Whether nothing is still to be done for an event.
-    fn is_finished(&self, number: Number, event: &Event) -> bool {
-        let open_run = run_of(event)
-            .and_then(|run| self.runs.get(run))
-            .is_some_and(|(_, run)| run.state == RunState::Open);
-        !open_run && self.of_event(number).all(|(_, delivery)| !is_waiting(delivery))
+    fn is_finished(&self, kept: &Kept) -> bool {
+        let run = kept.run().and_then(|run| self.runs.get(run));
+        let in_open_run = run.is_some_and(|(_, run)| run.state == RunState::Open);
+        !in_open_run && !kept.deliveries.values().any(is_waiting)
     }
 
     fn forget(&mut self, number: Number) {
-        let Some(Kept { event, key }) = self.events.remove(&number) else {
+        let Some(Kept { event, key, deliveries }) = self.events.remove(&number) else {
             return;
         };
         self.by_id.remove(&event.id);
         if let Some(key) = key {
             self.by_key.remove(&key);
         }
-        let channels: Vec<ChannelName> =
-            self.of_event(number).map(|(channel, _)| channel.clone()).collect();
-        for channel in channels {
-            if let Some(run) = run_of(&event)
-                && let Some(line) = self.lines.get_mut(&(run.clone(), channel.clone()))
-            {
-                line.remove(&number);
-            }
-            self.deliveries.remove(&(number, channel));
+        let Some(run) = run_of(&event) else { return };
+        for channel in deliveries.into_keys() {
+            remove_from(&mut self.lines, &(run.clone(), channel), number);
         }
-        if let Some(run) = run_of(&event)
-            && !self.events.values().any(|kept| run_of(&kept.event) == Some(run))
-        {
+        if remove_from(&mut self.steps, run, number) {
             self.runs.remove(run);
         }
-    }
-
-    fn of_event(&self, number: Number) -> impl Iterator<Item = (&ChannelName, &Delivery)> {
-        let of_event = move |(place, _): &(&(Number, ChannelName), &Delivery)| place.0 == number;
-        // Channel names have no smallest value to start a range with; tests have few deliveries.
-        self.deliveries.iter().filter(of_event).map(|(place, delivery)| (&place.1, delivery))
     }
 
     fn claim(&mut self, claim: &Claim) -> Claimed {
         let mut claimed = Claimed::default();
         for (channel, room) in &claim.room {
-            let pending = self.deliveries.iter().filter(|((_, on), delivery)| {
-                on == channel && delivery.state == DeliveryState::Pending
-            });
-            let mut waiting: Vec<(Timestamp, Number)> =
-                pending.map(|((number, _), delivery)| (delivery.due_at, *number)).collect();
-            waiting.sort_unstable();
-            let due = waiting.partition_point(|(due_at, _)| *due_at <= claim.now);
-            let next_at = waiting.get(due).map(|(due_at, _)| *due_at);
-            claimed.next_at = claimed.next_at.into_iter().chain(next_at).min();
-            waiting.truncate(due);
-            let mut room = *room;
-            for (_, number) in waiting {
-                if room == 0 {
-                    break;
-                }
-                if let Some(due) = self.take(number, channel) {
-                    claimed.due.push(due);
-                    room -= 1;
-                }
-            }
+            let Some(pending) = self.pending.get(channel) else { continue };
+            let later = pending.range((claim.now, Number::MAX)..).next().map(|(due_at, _)| *due_at);
+            claimed.next_at = claimed.next_at.into_iter().chain(later).min();
+            let due = pending.range(..(claim.now, Number::MAX)).map(|(_, number)| *number);
+            // Nothing is marked while this looks, so of one run only the first unfinished step passes.
+            let free = due.filter(|number| self.is_first(*number, channel));
+            let taken: Vec<Number> = free.take(*room).collect();
+            claimed.due.extend(taken.into_iter().filter_map(|number| self.take(number, channel)));
         }
         claimed
     }
 
-    /// Marks a delivery as in flight, unless an earlier step of its run is not finished on the channel.
+    /// Whether all earlier steps of the event's run are finished on the channel.
+    fn is_first(&self, number: Number, channel: &ChannelName) -> bool {
+        !self.earlier_in_line(number, channel).any(is_waiting)
+    }
+
+    /// Marks a delivery as in flight.
     fn take(&mut self, number: Number, channel: &ChannelName) -> Option<Due> {
+        let earlier = self.earlier_in_line(number, channel);
+        let mut receipts = earlier.filter_map(|earlier| earlier.receipt.as_ref());
+        let previous = receipts.rfind(|receipt| receipt.message_id.is_some()).cloned();
+        drop(receipts);
         let event = self.events.get(&number)?.event.clone();
-        let mut previous = None;
-        for earlier in self.earlier_in_line(number, &event, channel) {
-            if is_waiting(earlier) {
-                return None;
-            }
-            previous = earlier.receipt.clone().filter(|it| it.message_id.is_some()).or(previous);
-        }
-        let delivery = self.deliveries.get_mut(&(number, channel.clone()))?;
-        delivery.state = DeliveryState::InFlight;
-        delivery.attempt_count += 1;
-        Some(Due {
-            id: delivery.id.clone(),
-            attempt: delivery.attempt_count,
-            maybe_repeated: delivery.maybe_repeated,
-            event,
-            previous,
-        })
+        let id = DeliveryId { event: event.id, channel: channel.clone() };
+        self.change(
+            &id,
+            |_| true,
+            |delivery| {
+                delivery.state = DeliveryState::InFlight;
+                delivery.attempt_count += 1;
+            },
+        );
+        let delivery = self.delivery(number, channel)?;
+        let (attempt, maybe_repeated) = (delivery.attempt_count, delivery.maybe_repeated);
+        Some(Due { id, attempt, maybe_repeated, event, previous })
     }
 
     /// The deliveries of earlier steps of the event's run to `channel`, the first one first.
     fn earlier_in_line(
         &self,
         number: Number,
-        event: &Event,
         channel: &ChannelName,
-    ) -> impl Iterator<Item = &Delivery> {
-        let line = run_of(event).and_then(|run| self.lines.get(&(run.clone(), channel.clone())));
+    ) -> impl DoubleEndedIterator<Item = &Delivery> {
+        let run = self.events.get(&number).and_then(Kept::run);
+        let line = run.and_then(|run| self.lines.get(&(run.clone(), channel.clone())));
         let earlier = line.into_iter().flat_map(move |line| line.range(..number));
-        earlier.filter_map(|earlier| self.deliveries.get(&(*earlier, channel.clone())))
+        earlier.filter_map(|earlier| self.delivery(*earlier, channel))
     }
 
     fn events(&self, query: &EventQuery) -> Vec<Entry> {
-        let all =
-            self.events.iter().map(|(number, kept)| (Cursor { major: 0, minor: *number }, kept));
         let entry = |(cursor, kept): (Cursor, &Kept)| Entry { cursor, event: kept.event.clone() };
         let fits = |(cursor, kept): &(Cursor, &Kept)| fits(query, *cursor, kept);
+        let place = |number| Cursor { major: 0, minor: number };
+        // One event is looked up; everything else is searched for.
+        if query.id.is_some() || query.key.is_some() {
+            let by_id = query.id.and_then(|id| self.by_id.get(&id));
+            let number = by_id.or_else(|| self.by_key.get(query.key.as_ref()?));
+            let found = number.and_then(|number| Some((place(*number), self.events.get(number)?)));
+            return found.filter(fits).map(entry).into_iter().take(query.limit).collect();
+        }
+        let after = query.after.map_or(0, |after| if after.major == 0 { after.minor } else { 0 });
+        let all = self.events.range(after..).map(|(number, kept)| (place(*number), kept));
         if query.newest_first {
             all.rev().filter(fits).take(query.limit).map(entry).collect()
         } else {
@@ -393,31 +420,47 @@ impl State {
     }
 
     fn deliveries(&self, query: &DeliveryQuery) -> Vec<Delivery> {
-        let mut found: Vec<_> = self
-            .deliveries
-            .iter()
-            .filter(|(_, delivery)| {
-                query.event.is_none_or(|event| event == delivery.id.event)
-                    && query.channel.as_ref().is_none_or(|name| *name == delivery.id.channel)
-                    && query.state.is_none_or(|state| state == delivery.state)
-            })
-            .collect();
-        found.sort_by_key(|((number, channel), _)| (std::cmp::Reverse(*number), channel));
-        found.into_iter().take(query.limit).map(|(_, delivery)| delivery.clone()).collect()
+        let numbers = match query.event {
+            Some(event) => match self.by_id.get(&event) {
+                Some(number) => *number..=*number,
+                None => return Vec::new(),
+            },
+            None => 0..=Number::MAX,
+        };
+        let newest_first = self.events.range(numbers).rev();
+        let all = newest_first.flat_map(|(_, kept)| kept.deliveries.values());
+        let found = all.filter(|delivery| {
+            query.channel.as_ref().is_none_or(|name| *name == delivery.id.channel)
+                && query.state.is_none_or(|state| state == delivery.state)
+        });
+        found.take(query.limit).cloned().collect()
     }
 
     fn runs(&self, query: &RunQuery) -> Vec<Run> {
-        let mut found: Vec<_> = self
-            .runs
-            .values()
-            .filter(|(_, run)| {
-                query.id.as_ref().is_none_or(|id| *id == run.id)
-                    && query.state.is_none_or(|state| state == run.state)
-            })
-            .collect();
+        let fits = |run: &Run| query.state.is_none_or(|state| state == run.state);
+        if let Some(id) = &query.id {
+            let found = self.runs.get(id).map(|(_, run)| run).filter(|run| fits(run));
+            return found.into_iter().take(query.limit).cloned().collect();
+        }
+        let mut found: Vec<_> = self.runs.values().filter(|(_, run)| fits(run)).collect();
         found.sort_by_key(|(latest, _)| std::cmp::Reverse(*latest));
         found.into_iter().take(query.limit).map(|(_, run)| run.clone()).collect()
     }
+}
+
+/// Takes `number` out of the set of `key`, and says whether that leaves the key with none.
+fn remove_from<K: Eq + Hash>(
+    sets: &mut HashMap<K, BTreeSet<Number>>,
+    key: &K,
+    number: Number,
+) -> bool {
+    let Some(set) = sets.get_mut(key) else { return true };
+    set.remove(&number);
+    let is_empty = set.is_empty();
+    if is_empty {
+        sets.remove(key);
+    }
+    is_empty
 }
 
 fn run_of(event: &Event) -> Option<&RunId> {

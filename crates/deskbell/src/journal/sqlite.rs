@@ -5,6 +5,7 @@
 
 mod claims;
 mod fault;
+mod plans;
 mod reader;
 mod schema;
 mod words;
@@ -209,16 +210,20 @@ impl AcceptForm {
         let mut channels = HashSet::new();
         let planned = accept.deliveries.into_iter();
         let once = planned.filter(|planned| channels.insert(planned.channel.clone()));
-        let deliveries = once.map(|planned| PlannedForm {
-            channel: planned.channel.to_string(),
-            due_at: stored::nanos(planned.due_at),
-            reason: planned.reason,
-            replaces: planned.replaces,
-        });
+        let deliveries: Vec<_> = once
+            .map(|planned| PlannedForm {
+                channel: planned.channel.to_string(),
+                due_at: stored::nanos(planned.due_at),
+                reason: planned.reason,
+                replaces: planned.replaces,
+            })
+            .collect();
+        let event = StoredEvent::of(&accept.event)?;
         Ok(Self {
-            event: StoredEvent::of(&accept.event)?,
+            plan: plans::name(&event, &deliveries)?,
+            event,
             key: accept.key.as_ref().map(stored::key),
-            deliveries: deliveries.collect(),
+            deliveries,
             run,
         })
     }

@@ -30,7 +30,7 @@ use super::{ATTEMPTS_KEPT, AttemptRecord, IdempotencyKey};
 pub(super) struct Unreadable(String);
 
 impl Unreadable {
-    fn new(what: &str, why: impl std::fmt::Display) -> Self {
+    pub(super) fn new(what: &str, why: impl std::fmt::Display) -> Self {
         Self(format!("{what}: {why}"))
     }
 }

@@ -52,6 +52,22 @@ impl ClaimedForm {
     }
 }
 
+/// A delivery that may be taken. They are taken in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    due_at: i64,
+    seq: i64,
+    from: Origin,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
+    /// It has a row, and perhaps a run.
+    Row(Option<i64>),
+    /// It is fresh, with this reason.
+    Plan(i64),
+}
+
 impl Writes<'_> {
     pub(super) fn claim(&mut self, claim: &Claim) -> Result<ClaimedForm, Fault> {
         let now = stored::nanos(claim.now);
@@ -60,16 +76,23 @@ impl Writes<'_> {
             let Some(channel) = self.memory.words.find(self.connection, name.as_str())? else {
                 continue;
             };
-            let next_at = self.next_after(channel, now)?;
-            claimed.next_at = claimed.next_at.into_iter().chain(next_at).min();
-            for (seq, run) in self.claimable(channel, now, *room)? {
-                claimed.due.push(self.take(name, channel, seq, run)?);
+            let later = [self.row_after(channel, now)?, self.fresh_after(channel, now)?];
+            let next_at = later.into_iter().chain([claimed.next_at]).flatten().min();
+            claimed.next_at = next_at;
+            let mut candidates = self.rows(channel, now, *room)?;
+            candidates.extend(self.fresh(channel, now, *room)?);
+            candidates.sort_unstable();
+            candidates.truncate(*room);
+            self.pass(channel, &candidates)?;
+            for candidate in candidates {
+                claimed.due.push(self.take(name, channel, candidate)?);
             }
         }
         Ok(claimed)
     }
 
-    fn next_after(&self, channel: i64, now: i64) -> Result<Option<i64>, Fault> {
+    /// When the next delivery of a channel is due that has a row and waits for its time.
+    fn row_after(&self, channel: i64, now: i64) -> Result<Option<i64>, Fault> {
         let mut statement = self.connection.prepare_cached(
             "SELECT due_at FROM deliveries INDEXED BY unfinished \
              WHERE state < 2 AND state = 0 AND channel = ?1 AND due_at > ?2 ORDER BY due_at LIMIT 1",
@@ -77,33 +100,46 @@ impl Writes<'_> {
         Ok(statement.query_row([channel, now], |row| row.get(0)).optional()?)
     }
 
-    /// The first `room` due deliveries of a channel that no earlier step of their run holds back.
-    fn claimable(
-        &self,
-        channel: i64,
-        now: i64,
-        room: usize,
-    ) -> Result<Vec<(i64, Option<i64>)>, Fault> {
+    /// When the next fresh delivery of a channel is due. There is one only where the clock was set back.
+    fn fresh_after(&self, channel: i64, now: i64) -> Result<Option<i64>, Fault> {
+        let plans = &self.memory.plans;
+        if plans.latest_at <= now {
+            return Ok(None);
+        }
         let mut statement = self.connection.prepare_cached(
-            "SELECT seq, run FROM deliveries INDEXED BY unfinished \
+            "SELECT min(at) FROM events INDEXED BY event_plans WHERE plan = ?1 AND seq > ?2 AND at > ?3",
+        )?;
+        let mut next = None;
+        for part in plans.with_fresh(channel) {
+            let parameters = [part.plan, plans.position(channel), now];
+            let found: Option<i64> = statement.query_row(parameters, |row| row.get(0))?;
+            next = next.into_iter().chain(found).min();
+        }
+        Ok(next)
+    }
+
+    /// The first `room` due deliveries of a channel that have rows and that no earlier step of their run holds back.
+    fn rows(&self, channel: i64, now: i64, room: usize) -> Result<Vec<Candidate>, Fault> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT due_at, seq, run FROM deliveries INDEXED BY unfinished \
              WHERE state < 2 AND state = 0 AND channel = ?1 AND due_at <= ?2 ORDER BY due_at, seq",
         )?;
         let mut rows = statement.query([channel, now])?;
-        let mut claimable = Vec::new();
-        while claimable.len() < room
+        let mut candidates = Vec::new();
+        while candidates.len() < room
             && let Some(row) = rows.next()?
         {
-            let (seq, run) = (row.get(0)?, row.get(1)?);
+            let (due_at, seq, run) = (row.get(0)?, row.get(1)?, row.get(2)?);
             // Nothing is marked while this reads, so of one run only the first unfinished step passes.
             let is_free = match run {
                 Some(run) => self.is_first(seq, run, channel)?,
                 None => true,
             };
             if is_free {
-                claimable.push((seq, run));
+                candidates.push(Candidate { due_at, seq, from: Origin::Row(run) });
             }
         }
-        Ok(claimable)
+        Ok(candidates)
     }
 
     /// Whether all earlier steps of the run are finished on the channel.
@@ -115,29 +151,85 @@ impl Writes<'_> {
         Ok(!earlier.exists([run, channel, seq])?)
     }
 
+    /// The first `room` due deliveries of a channel that are fresh.
+    fn fresh(&self, channel: i64, now: i64, room: usize) -> Result<Vec<Candidate>, Fault> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT seq, at FROM events INDEXED BY event_plans \
+             WHERE plan = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3",
+        )?;
+        let plans = &self.memory.plans;
+        let position = plans.position(channel);
+        let limit = i64::try_from(room).unwrap_or(i64::MAX);
+        let mut found: Vec<(i64, i64, i64)> = Vec::new();
+        for part in plans.with_fresh(channel) {
+            let mut rows = statement.query([part.plan, position, limit])?;
+            while let Some(row) = rows.next()? {
+                found.push((row.get(0)?, row.get(1)?, part.reason));
+            }
+        }
+        found.sort_unstable();
+        found.truncate(room);
+        // A position passes all before it, so fresh ones go strictly in order: where the clock was set back between
+        // two of them, the later one counts as due with the earlier one.
+        let mut latest = i64::MIN;
+        let in_order = found.into_iter().map(|(seq, at, reason)| {
+            latest = latest.max(at);
+            Candidate { due_at: latest, seq, from: Origin::Plan(reason) }
+        });
+        Ok(in_order.take_while(|candidate| candidate.due_at <= now).collect())
+    }
+
+    /// Moves the position of a channel behind the fresh ones of `taken`.
+    fn pass(&mut self, channel: i64, taken: &[Candidate]) -> Result<(), Fault> {
+        let fresh = taken.iter().filter(|candidate| matches!(candidate.from, Origin::Plan(_)));
+        match fresh.map(|candidate| candidate.seq).max() {
+            Some(seq) => self.memory.plans.advance(self.connection, channel, seq),
+            None => Ok(()),
+        }
+    }
+
+    /// Marks a delivery as in flight.
     fn take(
         &self,
         name: &ChannelName,
         channel: i64,
-        seq: i64,
-        run: Option<i64>,
+        candidate: Candidate,
     ) -> Result<DueForm, Fault> {
-        let mut mark = self.connection.prepare_cached(
-            "UPDATE deliveries SET state = 1, tries = tries + 1 WHERE seq = ?1 AND channel = ?2 \
-             RETURNING tries, repeated",
-        )?;
-        let (attempt, maybe_repeated) =
-            mark.query_row([seq, channel], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let Candidate { seq, from, .. } = candidate;
         let select = format!(
             "SELECT {EVENT} FROM events LEFT JOIN runs ON runs.key = events.run WHERE events.seq = ?1"
         );
         let mut event = self.connection.prepare_cached(&select)?;
         let event = event.query_row([seq], |row| reader::event(row, 0))?;
-        let previous = match run {
-            Some(run) => self.previous(seq, run, channel)?,
-            None => None,
+        let mut due = DueForm {
+            channel: name.clone(),
+            attempt: 1,
+            maybe_repeated: false,
+            event,
+            previous: None,
         };
-        Ok(DueForm { channel: name.clone(), attempt, maybe_repeated, event, previous })
+        match from {
+            Origin::Plan(reason) => {
+                let mut insert = self.connection.prepare_cached(
+                    "INSERT INTO deliveries (seq, channel, state, due_at, reason, tries, repeated) \
+                     VALUES (?1, ?2, 1, ?3, ?4, 1, 0)",
+                )?;
+                insert.execute([seq, channel, due.event.at, reason])?;
+            }
+            Origin::Row(run) => {
+                let mut mark = self.connection.prepare_cached(
+                    "UPDATE deliveries SET state = 1, tries = tries + 1 WHERE seq = ?1 AND channel = ?2 \
+                     RETURNING tries, repeated",
+                )?;
+                (due.attempt, due.maybe_repeated) =
+                    mark.query_row([seq, channel], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                due.previous = match run {
+                    Some(run) => self.previous(seq, run, channel)?,
+                    None => None,
+                };
+            }
+        }
+        Ok(due)
     }
 
     /// The message id of the latest receipt of an earlier step.

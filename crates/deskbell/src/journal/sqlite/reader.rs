@@ -212,10 +212,28 @@ pub(super) fn deliveries(
     connection: &Connection,
     query: &DeliveryQuery,
 ) -> Result<Vec<Delivery>, Fault> {
+    // Both halves in one transaction, so that none is seen twice or not at all that is taken in between.
+    let snapshot = connection.unchecked_transaction()?;
+    let mut found = with_rows(&snapshot, query)?;
+    if query.state.is_none_or(|state| state == DeliveryState::Pending) {
+        found.extend(fresh(&snapshot, query)?);
+        found.sort_by(|(a, one), (b, other)| {
+            b.cmp(a).then_with(|| one.id.channel.cmp(&other.id.channel))
+        });
+        found.truncate(query.limit);
+    }
+    Ok(found.into_iter().map(|(_, delivery)| delivery).collect())
+}
+
+/// A delivery with the number of its event.
+type Numbered = (i64, Delivery);
+
+/// The deliveries that have a row.
+fn with_rows(connection: &Connection, query: &DeliveryQuery) -> Result<Vec<Numbered>, Fault> {
     // CROSS JOIN keeps SQLite from beginning with the words.
     let mut clauses = Clauses::new(
-        "SELECT events.id, channels.word, state, reasons.word, due_at, repeated, attempts, tries, message_id \
-         FROM deliveries CROSS JOIN events ON events.seq = deliveries.seq \
+        "SELECT deliveries.seq, events.id, channels.word, reasons.word, due_at, state, repeated, attempts, tries, \
+         message_id FROM deliveries CROSS JOIN events ON events.seq = deliveries.seq \
          CROSS JOIN words AS channels ON channels.id = channel \
          CROSS JOIN words AS reasons ON reasons.id = reason",
     );
@@ -233,32 +251,55 @@ pub(super) fn deliveries(
             DeliveryState::Superseded => "state = 4",
         });
     }
-    clauses.read(connection, " ORDER BY deliveries.seq DESC, channels.word", query.limit, |row| {
-        delivery(row).map(Some)
+    let order = " ORDER BY deliveries.seq DESC, channels.word";
+    clauses.read(connection, order, query.limit, |row| {
+        let attempts: Option<String> = row.get(7)?;
+        let (seq, mut delivery) = planned(row)?;
+        delivery.state = stored::delivery_state(row.get(5)?)?;
+        delivery.maybe_repeated = row.get(6)?;
+        delivery.attempts = stored::attempts(attempts.as_deref().unwrap_or_default())?;
+        delivery.attempt_count = row.get(8)?;
+        if delivery.state == DeliveryState::Sent {
+            delivery.receipt = Some(Receipt { message_id: row.get(9)? });
+        }
+        Ok(Some((seq, delivery)))
     })
 }
 
-fn delivery(row: &Row<'_>) -> Result<Delivery, Fault> {
-    let id: [u8; 16] = row.get(0)?;
-    let channel: String = row.get(1)?;
-    let state = stored::delivery_state(row.get(2)?)?;
-    let attempts: Option<String> = row.get(6)?;
-    Ok(Delivery {
+/// The deliveries that only their event's plan knows.
+fn fresh(connection: &Connection, query: &DeliveryQuery) -> Result<Vec<Numbered>, Fault> {
+    let mut clauses = Clauses::new(
+        "SELECT events.seq, events.id, channels.word, reasons.word, events.at \
+         FROM plans LEFT JOIN positions ON positions.channel = plans.channel \
+         CROSS JOIN events ON events.plan = plans.plan AND events.seq > coalesce(positions.seq, 0) \
+         CROSS JOIN words AS channels ON channels.id = plans.channel \
+         CROSS JOIN words AS reasons ON reasons.id = plans.reason",
+    );
+    let event = query.event.map(|id| id.uuid().into_bytes());
+    clauses.and_if("events.seq = (SELECT seq FROM events WHERE id = ?)", event);
+    let channel = query.channel.as_ref().map(|name| name.as_str().to_owned());
+    clauses.and_if("plans.channel = (SELECT id FROM words WHERE word = ?)", channel);
+    let order = " ORDER BY events.seq DESC, channels.word";
+    clauses.read(connection, order, query.limit, |row| planned(row).map(Some))
+}
+
+/// Reads a delivery as it was planned from number, event, channel, reason and time.
+fn planned(row: &Row<'_>) -> Result<Numbered, Fault> {
+    let (id, channel): ([u8; 16], String) = (row.get(1)?, row.get(2)?);
+    let delivery = Delivery {
         id: DeliveryId {
             event: EventId::from_uuid(Uuid::from_bytes(id)),
             channel: stored::channel(&channel)?,
         },
-        state,
+        state: DeliveryState::Pending,
         reason: row.get(3)?,
         due_at: stored::timestamp(row.get(4)?),
-        maybe_repeated: row.get(5)?,
-        attempts: stored::attempts(attempts.as_deref().unwrap_or_default())?,
-        attempt_count: row.get(7)?,
-        receipt: match state {
-            DeliveryState::Sent => Some(Receipt { message_id: row.get(8)? }),
-            _ => None,
-        },
-    })
+        maybe_repeated: false,
+        attempts: Vec::new(),
+        attempt_count: 0,
+        receipt: None,
+    };
+    Ok((row.get(0)?, delivery))
 }
 
 pub(super) fn runs(connection: &Connection, query: &RunQuery) -> Result<Vec<Run>, Fault> {

@@ -282,3 +282,84 @@ async fn a_damaged_row_hides_no_other() {
     record(&journal, &claimed.due[0], retry_at(10)).await;
     assert_eq!(numbers(&claim(&journal, "a", 9, 20).await), [1]);
 }
+
+/// The numbers of the events that `name` gets one after the other, one at a time.
+async fn one_by_one(journal: &SqliteJournal, name: &str, seconds: i64) -> Vec<u64> {
+    let mut taken = Vec::new();
+    loop {
+        match numbers(&claim(journal, name, 1, seconds).await)[..] {
+            [] => return taken,
+            [number] => taken.push(number),
+            _ => panic!("more than there was room for"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_passed_over_when_the_clock_goes_back() {
+    let folder = folder();
+    let journal = SqliteJournal::open(&file(&folder)).unwrap();
+    for (number, seconds) in (1..).zip([10, 50, 20, 30, 60]) {
+        let mut event = notice(number);
+        event.at = at(seconds);
+        let channels: &[&str] = if number % 2 == 0 { &["a"] } else { &["a", "b"] };
+        accepted(&journal, accept(event).to(channels)).await;
+    }
+    let early = claim(&journal, "a", 9, 40).await;
+    assert_eq!(numbers(&early), [1], "what was accepted later is not due earlier");
+    assert_eq!(early.next_at, Some(at(50)));
+    assert_eq!(one_by_one(&journal, "a", 55).await, [2, 3, 4]);
+    assert_eq!(one_by_one(&journal, "a", 60).await, [5]);
+    assert_eq!(one_by_one(&journal, "b", 60).await, [1, 3, 5]);
+}
+
+#[tokio::test]
+async fn plans_beyond_the_limit_have_rows() {
+    let folder = folder();
+    let open = || SqliteJournal::open(&file(&folder)).unwrap();
+    let journal = open();
+    let total = 300_u64;
+    for number in 1..=total {
+        let own = format!("own-{number}");
+        accepted(&journal, accept(notice(number)).to(&["all", &own])).await;
+    }
+    let count = async |sql: &'static str| {
+        let count = move |connection: &rusqlite::Connection| {
+            Ok(connection.query_row(sql, [], |row| row.get::<_, u32>(0))?)
+        };
+        journal.readers.read(count).await.unwrap()
+    };
+    assert_eq!(count("SELECT count(DISTINCT plan) FROM plans").await, 256);
+    assert_eq!(count("SELECT count(*) FROM deliveries").await, 2 * (300 - 256));
+    assert_eq!(suite::all_deliveries(&journal).await.len(), 600);
+    assert_eq!(numbers(&claim(&journal, "own-7", 9, 999).await), [7]);
+    assert_eq!(numbers(&claim(&journal, "own-299", 9, 999).await), [299]);
+    let all: Vec<u64> = (1..=total).collect();
+    assert_eq!(numbers(&claim(&journal, "all", 9_999, 999).await), all);
+    drop(journal);
+    let journal = open();
+    assert_eq!(numbers(&claim(&journal, "own-8", 9, 999).await), [8]);
+    assert_eq!(numbers(&claim(&journal, "own-7", 9, 999).await), suite::NONE);
+    assert_eq!(numbers(&claim(&journal, "all", 9, 999).await), suite::NONE);
+}
+
+#[tokio::test]
+async fn a_channel_that_comes_later_gets_what_was_planned_for_it() {
+    let folder = folder();
+    let journal = SqliteJournal::open(&file(&folder)).unwrap();
+    accepted(&journal, accept(notice(1)).to(&["a"])).await;
+    assert_eq!(numbers(&claim(&journal, "a", 9, 9).await), [1]);
+    accepted(&journal, accept(notice(2)).to(&["b"])).await;
+    accepted(&journal, accept(notice(3)).to(&["a", "b"])).await;
+    accepted(
+        &journal,
+        accept(notice(4)).due(&["b"], at(0), deskbell_core::delivery::Replaces::Nothing),
+    )
+    .await;
+    assert_eq!(
+        numbers(&claim(&journal, "b", 9, 9).await),
+        [4, 2, 3],
+        "what is due first goes first"
+    );
+    assert_eq!(numbers(&claim(&journal, "a", 9, 9).await), [3]);
+}

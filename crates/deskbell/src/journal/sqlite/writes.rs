@@ -4,7 +4,7 @@ use deskbell_core::{EventId, delivery::Replaces};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
-use super::{fault::Fault, reader, words::Words};
+use super::{fault::Fault, plans::Plans, reader, words::Words};
 use crate::journal::{
     Ack, Cursor,
     stored::{self, StoredEvent, StoredRun},
@@ -24,7 +24,10 @@ pub(super) enum Form {
 pub(super) struct AcceptForm {
     pub(super) event: StoredEvent,
     pub(super) key: Option<Vec<u8>>,
+    /// No channel twice.
     pub(super) deliveries: Vec<PlannedForm>,
+    /// The name of the plan that says the same as `deliveries`, if a plan can say it.
+    pub(super) plan: Option<String>,
     /// The run after the event, and how many steps it must have before.
     pub(super) run: Option<(StoredRun, i64)>,
 }
@@ -58,6 +61,7 @@ pub(super) struct Memory {
     /// The hour of the newest event.
     hour: Option<i64>,
     pub(super) words: Words,
+    pub(super) plans: Plans,
 }
 
 impl Memory {
@@ -65,7 +69,7 @@ impl Memory {
         let newest =
             "SELECT max(coalesce((SELECT max(seq) FROM events), 0), (SELECT seq FROM forgotten))";
         let last = connection.query_row(newest, [], |row| row.get(0))?;
-        Ok(Self { last, hour: None, words: Words::default() })
+        Ok(Self { last, hour: None, words: Words::default(), plans: Plans::read(connection)? })
     }
 
     pub(super) const fn newest(&self) -> Cursor {
@@ -90,8 +94,8 @@ impl<'c> Writes<'c> {
             connection,
             memory,
             insert_event: connection.prepare_cached(
-                "INSERT INTO events (seq, id, at, level, kind, context, client, run, key, body) \
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING",
+                "INSERT INTO events (seq, id, at, level, kind, context, client, run, key, plan, body) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
             )?,
             insert_delivery: connection.prepare_cached(
                 "INSERT INTO deliveries (seq, channel, state, due_at, reason, tries, repeated, run) \
@@ -122,23 +126,42 @@ impl<'c> Writes<'c> {
             run = self.advance(accept)?;
         }
         let seq = self.memory.last + 1;
-        if !self.insert(seq, accept, run)? {
+        let plan = self.plan_of(accept)?;
+        if !self.insert(seq, accept, run, plan)? {
             let first = self.first_with(accept)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
             return Ok(Ack::Duplicate(first));
         }
         self.memory.last = seq;
         self.mark_hour(accept.event.at)?;
-        for planned in &accept.deliveries {
-            self.plan(seq, run, planned)?;
+        match plan {
+            Some(plan) => self.memory.plans.note(plan, seq, accept.event.at),
+            None => {
+                for planned in &accept.deliveries {
+                    self.plan(seq, run, planned)?;
+                }
+            }
         }
         Ok(Ack::Accepted(self.memory.newest()))
     }
 
+    /// The number of the plan that says where the event goes, unless each delivery needs a row.
+    fn plan_of(&mut self, accept: &AcceptForm) -> Result<Option<i64>, Fault> {
+        let Some(name) = &accept.plan else { return Ok(None) };
+        let Memory { words, plans, .. } = &mut *self.memory;
+        plans.id(self.connection, words, name, &accept.deliveries)
+    }
+
     /// Inserts the event, unless its id or key is there already.
-    fn insert(&mut self, seq: i64, accept: &AcceptForm, run: Option<i64>) -> Result<bool, Fault> {
+    fn insert(
+        &mut self,
+        seq: i64,
+        accept: &AcceptForm,
+        run: Option<i64>,
+        plan: Option<i64>,
+    ) -> Result<bool, Fault> {
         let StoredEvent { id, at, level, kind, context, client, run: _, body } = &accept.event;
         let key = &accept.key;
-        let row = params![seq, id, at, level, kind, context, client, run, key, body];
+        let row = params![seq, id, at, level, kind, context, client, run, key, plan, body];
         Ok(self.insert_event.execute(row)? == 1)
     }
 
@@ -314,6 +337,8 @@ impl<'c> Writes<'c> {
         let mut statement = self.connection.prepare_cached(
             "SELECT seq, at, \
              EXISTS (SELECT 1 FROM deliveries WHERE deliveries.seq = events.seq AND state < 2) \
+             OR EXISTS (SELECT 1 FROM plans LEFT JOIN positions USING (channel) \
+                 WHERE plans.plan = events.plan AND events.seq > coalesce(positions.seq, 0)) \
              OR EXISTS (SELECT 1 FROM runs WHERE runs.key = events.run AND state = ?1) \
              FROM events ORDER BY seq",
         )?;

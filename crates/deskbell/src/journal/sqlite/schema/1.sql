@@ -1,13 +1,13 @@
 -- Format 1. Times are nanoseconds since 1970; codes are explained in `journal/stored.rs`.
 
--- The names of channels and the reasons of deliveries, which repeat in every delivery.
+-- The names of channels, the reasons of deliveries, and the plans of events, all of which repeat.
 CREATE TABLE words (
     id   INTEGER PRIMARY KEY,
     word TEXT NOT NULL UNIQUE
 );
 
--- `key` is NULL where the reporter gave none. `run` is a `runs.key`. `body` is last, so that a filter on the other
--- columns does not read the pages of a long text.
+-- `run` is a `runs.key`, `plan` a `plans.plan`. `body` is last, so that a filter on the other columns does not read
+-- the pages of a long text.
 CREATE TABLE events (
     seq     INTEGER PRIMARY KEY,
     id      BLOB    NOT NULL,
@@ -18,13 +18,29 @@ CREATE TABLE events (
     client  TEXT,
     run     INTEGER,
     key     BLOB,
+    plan    INTEGER,
     body    TEXT    NOT NULL
 );
 CREATE UNIQUE INDEX event_ids ON events (id);
 CREATE UNIQUE INDEX event_keys ON events (key) WHERE key IS NOT NULL;
 CREATE INDEX event_runs ON events (run) WHERE run IS NOT NULL;
+CREATE INDEX event_plans ON events (plan) WHERE plan IS NOT NULL;
 
--- `channel` and `reason` are words. `attempts` is the log of the last ones, `tries` counts all since the last retry.
+-- Where an event goes and why, all in words. A delivery that is due from the start has no row until it is taken: it
+-- is fresh as long as its event has a plan with the channel and comes after the channel's position.
+CREATE TABLE plans (
+    plan    INTEGER NOT NULL,
+    channel INTEGER NOT NULL,
+    reason  INTEGER NOT NULL,
+    PRIMARY KEY (plan, channel)
+) WITHOUT ROWID;
+CREATE TABLE positions (
+    channel INTEGER PRIMARY KEY,
+    seq     INTEGER NOT NULL
+);
+
+-- All other deliveries: those that were taken, and those of runs and of later times from the start.
+-- `attempts` is the log of the last ones, `tries` counts all since the last retry.
 CREATE TABLE deliveries (
     seq        INTEGER NOT NULL,
     channel    INTEGER NOT NULL,

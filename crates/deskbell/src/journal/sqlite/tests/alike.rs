@@ -19,7 +19,7 @@ enum Ask {
         key: Option<u8>,
         old_id: bool,
         sort: Sort,
-        plan: Vec<(usize, i64, u8)>,
+        plan: Vec<(usize, Option<i64>, u8)>,
     },
     Claim {
         seconds: i64,
@@ -54,11 +54,12 @@ enum Sort {
 
 fn ask() -> impl Strategy<Value = Ask> {
     let sort = prop_oneof![
-        2 => Just(Sort::Notice),
+        4 => Just(Sort::Notice),
         5 => (0..RUNS.len(), 0_usize..4, any::<bool>(), prop_oneof![9 => Just(0_u64), 1 => Just(1)])
             .prop_map(|(run, phase, tracked, off_by)| Sort::Step { run, phase, tracked, off_by }),
     ];
-    let plan = prop::collection::vec((0..CHANNELS.len(), 0_i64..40, 0_u8..4), 0..4);
+    let due = prop_oneof![3 => Just(None), 1 => (0_i64..40).prop_map(Some)];
+    let plan = prop::collection::vec((0..CHANNELS.len(), due, 0_u8..4), 0..4);
     let key = prop_oneof![2 => Just(None), 1 => (0_u8..12).prop_map(Some)];
     let room = prop::collection::vec((0..CHANNELS.len(), 0_usize..4), 0..4);
     prop_oneof![
@@ -124,7 +125,7 @@ impl Pair {
         key: Option<u8>,
         old_id: bool,
         sort: &Sort,
-        plan: &[(usize, i64, u8)],
+        plan: &[(usize, Option<i64>, u8)],
     ) {
         let number = if old_id { self.accepted } else { self.accepted + 1 };
         self.accepted = number;
@@ -146,7 +147,8 @@ impl Pair {
                 1 | 2 => suite::UPDATES,
                 _ => Replaces::UpdatesAtOnce,
             };
-            accept = accept.due(&[CHANNELS[*name]], at(*due), replaces);
+            let due_at = due.map_or(accept.event.at, at);
+            accept = accept.due(&[CHANNELS[*name]], due_at, replaces);
         }
         if let Some(name) = key {
             accept = accept.key(suite::key("s", &name.to_string()));

@@ -1,0 +1,313 @@
+//! What the journal costs over the disk: `cargo bench -p deskbell --bench engine`.
+//!
+//! Durable accepts are measured against the plainest thing that can be called durable: a thread that appends all
+//! records that wait to a file, calls `fdatasync` once, and answers all. Both take turns on the same disk in the same
+//! run, because the speed of a shared disk changes from minute to minute while the ratio of the two hardly does.
+//! `docs/benchmarks.md` has the figures.
+#![expect(clippy::print_stdout, reason = "the table is what this program is for")]
+#![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on should say where")]
+
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    path::Path,
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use deskbell::journal::{
+    Accept, Ack, Claim, IdempotencyKey, Journal as _, Write, sqlite::SqliteJournal,
+};
+use deskbell_core::{
+    ChannelName, Event, EventId, Level, Source,
+    delivery::{Outcome, Planned, Receipt, Replaces},
+    event::{Content, Kind},
+};
+use jiff::Timestamp;
+use tokio::{
+    sync::{mpsc, oneshot},
+    task::JoinSet,
+    time::Instant,
+};
+use uuid::Uuid;
+
+/// How long each measurement of one engine with one number of callers takes.
+const TURN: Duration = Duration::from_millis(1_500);
+
+/// How often the engines take turns.
+const ROUNDS: usize = 3;
+
+const CALLERS: [usize; 3] = [1, 16, 256];
+
+/// The size of an event's body, and of a raw record: the body with its id and a number.
+const BODY: usize = 510;
+const RECORD: usize = BODY + 22;
+
+const CHANNELS: [&str; 5] = ["phone", "team-slack", "mail", "desk", "log"];
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    runtime.block_on(measure(folder.path()));
+}
+
+async fn measure(folder: &Path) {
+    let raw = Arc::new(Raw::open(&folder.join("raw.log")));
+    let path = folder.join("journal.db");
+    let journal = Arc::new(SqliteJournal::open(&path).unwrap());
+    let mut accepted = 0;
+
+    println!("callers  engine   per second     p50 ms     p99 ms   writer CPU µs");
+    for callers in CALLERS {
+        let (mut raws, mut journals) = (Turn::default(), Turn::default());
+        for _ in 0..ROUNDS {
+            raws.add(turn(callers, "raw-writer", append(&raw)).await);
+            journals.add(turn(callers, "journal-writer", accept(&journal)).await);
+        }
+        accepted += journals.latencies.len();
+        let raw = raws.row(callers, "raw");
+        let journal = journals.row(callers, "journal");
+        println!(
+            "{callers:>7}  ratio    {:>10.2} {:>10.2} {:>10.2}",
+            journal.0 / raw.0,
+            journal.1 / raw.1,
+            journal.2 / raw.2
+        );
+    }
+    drop(journal);
+    sizes(&path, accepted);
+    pipeline(&Arc::new(SqliteJournal::open(&folder.join("pipeline.db")).unwrap())).await;
+}
+
+/// Prints what the journal takes on the disk, and how long it takes to open it again.
+fn sizes(path: &Path, events: usize) {
+    let bytes = fs::metadata(path).unwrap().len();
+    #[expect(clippy::cast_precision_loss, reason = "a file of a benchmark is small")]
+    let each = bytes as f64 / events as f64;
+    println!("{each:.0} bytes an event ({events} events with {} deliveries each)", CHANNELS.len());
+    let start = Instant::now();
+    let journal = SqliteJournal::open(path).unwrap();
+    println!("opened again in {:.1} ms", millis(start.elapsed()));
+    drop(journal);
+}
+
+/// What one engine did.
+#[derive(Default)]
+struct Turn {
+    latencies: Vec<Duration>,
+    elapsed: Duration,
+    cpu: Duration,
+}
+
+impl Turn {
+    fn add(&mut self, other: Self) {
+        self.latencies.extend(other.latencies);
+        self.elapsed += other.elapsed;
+        self.cpu += other.cpu;
+    }
+
+    /// Prints one row, and gives rate, p50 and p99.
+    fn row(&mut self, callers: usize, engine: &str) -> (f64, f64, f64) {
+        self.latencies.sort_unstable();
+        let count = self.latencies.len();
+        let at = |part: usize| millis(*self.latencies.get(count * part / 100).unwrap());
+        #[expect(clippy::cast_precision_loss, reason = "a few seconds' worth of events")]
+        let (rate, cpu) = (
+            count as f64 / self.elapsed.as_secs_f64(),
+            self.cpu.as_secs_f64() * 1e6 / count as f64,
+        );
+        let (p50, p99) = (at(50), at(99));
+        println!("{callers:>7}  {engine:<8} {rate:>10.0} {p50:>10.3} {p99:>10.3} {cpu:>15.1}");
+        (rate, p50, p99)
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// Lets `callers` call `once` for the time of a turn, each waiting for its answer before it calls again.
+async fn turn<C, F>(callers: usize, writer: &str, once: C) -> Turn
+where
+    C: Fn(usize, usize) -> F + Clone + Send + 'static,
+    F: Future<Output = ()> + Send,
+{
+    let cpu = cpu_of(writer);
+    let start = Instant::now();
+    let mut running = JoinSet::new();
+    for caller in 0..callers {
+        let once = once.clone();
+        running.spawn(async move {
+            let mut latencies = Vec::new();
+            while start.elapsed() < TURN {
+                let asked = Instant::now();
+                once(caller, latencies.len()).await;
+                latencies.push(asked.elapsed());
+            }
+            latencies
+        });
+    }
+    let latencies = running.join_all().await.into_iter().flatten().collect();
+    let cpu = cpu_of(writer).saturating_sub(cpu);
+    Turn { latencies, elapsed: start.elapsed(), cpu }
+}
+
+/// The CPU time that the thread called `name` has used; nothing where the system does not say.
+fn cpu_of(name: &str) -> Duration {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let nanos = tasks.filter_map(|task| {
+        let comm = fs::read_to_string(task.path().join("comm")).ok()?;
+        let used = fs::read_to_string(task.path().join("schedstat")).ok()?;
+        let used: u64 = used.split_whitespace().next()?.parse().ok()?;
+        (comm.trim() == name).then_some(used)
+    });
+    Duration::from_nanos(nanos.sum())
+}
+
+type Record = (Vec<u8>, oneshot::Sender<()>);
+
+/// The plainest durable log.
+struct Raw {
+    queue: Option<mpsc::Sender<Record>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Raw {
+    fn open(path: &Path) -> Self {
+        let (queue, mut records) = mpsc::channel::<Record>(8_192);
+        let mut file = File::create(path).unwrap();
+        let run = move || {
+            let (mut batch, mut bytes) = (Vec::new(), Vec::new());
+            while records.blocking_recv_many(&mut batch, 1_024) > 0 {
+                bytes.clear();
+                batch.iter().for_each(|(record, _)| bytes.extend_from_slice(record));
+                file.write_all(&bytes).unwrap();
+                file.sync_data().unwrap();
+                batch.drain(..).for_each(|(_, answer)| answer.send(()).unwrap());
+            }
+        };
+        let writer = thread::Builder::new().name("raw-writer".to_owned()).spawn(run).unwrap();
+        Self { queue: Some(queue), writer: Some(writer) }
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        self.writer.take().unwrap().join().unwrap();
+    }
+}
+
+fn append(raw: &Arc<Raw>) -> impl Fn(usize, usize) -> Appending + Clone + Send + 'static {
+    let raw = Arc::clone(raw);
+    move |_, _| {
+        let raw = Arc::clone(&raw);
+        Box::pin(async move {
+            let (answer, answered) = oneshot::channel();
+            raw.queue.as_ref().unwrap().send((vec![b'x'; RECORD], answer)).await.unwrap();
+            answered.await.unwrap();
+        })
+    }
+}
+
+type Appending = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+fn accept(
+    journal: &Arc<SqliteJournal>,
+) -> impl Fn(usize, usize) -> Appending + Clone + Send + 'static {
+    let journal = Arc::clone(journal);
+    move |caller, _| {
+        let journal = Arc::clone(&journal);
+        Box::pin(async move {
+            let acks = journal.commit(vec![event(caller)]).await.unwrap();
+            assert!(matches!(acks[..], [Ack::Accepted(_)]), "{acks:?}");
+        })
+    }
+}
+
+/// An event with five deliveries and a key that nobody else has.
+fn event(caller: usize) -> Write {
+    let now = now();
+    let id = Uuid::now_v7();
+    let overhead = r#"{"text":"","title":"Nightly build","session":"0199f3a2-7c11","project":"/home/a/project","host":"desk"}"#.len();
+    let event = Event {
+        id: EventId::from_uuid(id),
+        at: now,
+        level: Level::Info,
+        context: "workflow".parse().unwrap(),
+        source: Source {
+            client: Some("claude-code".to_owned()),
+            session: Some("0199f3a2-7c11".to_owned()),
+            project: Some("/home/a/project".to_owned()),
+            host: Some("desk".to_owned()),
+        },
+        content: Content {
+            title: Some("Nightly build".to_owned()),
+            text: "x".repeat(BODY - overhead),
+            ..Content::default()
+        },
+        kind: Kind::Push,
+        to: Vec::new(),
+    };
+    let deliveries = CHANNELS.iter().map(|name| Planned {
+        channel: name.parse().unwrap(),
+        due_at: now,
+        reason: "route 1".to_owned(),
+        replaces: Replaces::Nothing,
+    });
+    let key = IdempotencyKey { scope: format!("caller {caller}"), key: id.to_string() };
+    let accept = Accept { event, key: Some(key), deliveries: deliveries.collect(), run: None };
+    Write::Accept(Box::new(accept))
+}
+
+#[expect(clippy::disallowed_methods, reason = "a benchmark runs on the machine's clock")]
+fn now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// How many events go the whole way.
+const PIPELINE: usize = 20_000;
+
+/// Accepts events and meanwhile claims and records all their deliveries, as dispatch does.
+async fn pipeline(journal: &Arc<SqliteJournal>) {
+    let start = Instant::now();
+    let mut running = JoinSet::new();
+    for caller in 0..64 {
+        let journal = Arc::clone(journal);
+        running.spawn(async move {
+            for _ in 0..PIPELINE.div_ceil(64) {
+                journal.commit(vec![event(caller)]).await.unwrap();
+            }
+        });
+    }
+    let mut delivered = 0;
+    let cpu = cpu_of("journal-writer");
+    while delivered < PIPELINE.div_ceil(64) * 64 * CHANNELS.len() {
+        delivered += deliver(journal).await;
+    }
+    running.join_all().await;
+    #[expect(clippy::cast_precision_loss, reason = "a few thousand events")]
+    let count = PIPELINE as f64;
+    println!(
+        "accepted, claimed and recorded {:.0} events a second with {} deliveries each ({:.1} µs of the writer each)",
+        count / start.elapsed().as_secs_f64(),
+        CHANNELS.len(),
+        cpu_of("journal-writer").saturating_sub(cpu).as_secs_f64() * 1e6 / count
+    );
+}
+
+/// Takes what is due and records that it was sent.
+async fn deliver(journal: &Arc<SqliteJournal>) -> usize {
+    let room = CHANNELS.iter().map(|name| (name.parse::<ChannelName>().unwrap(), 256)).collect();
+    let claimed = journal.claim(Claim { now: now(), room }).await.unwrap();
+    let taken = claimed.due.len();
+    let outcome = |due: deskbell::journal::Due| Write::Outcome {
+        delivery: due.id,
+        attempt: due.attempt,
+        at: now(),
+        outcome: Outcome::Sent(Receipt { message_id: Some("1790000000.123456".to_owned()) }),
+    };
+    journal.commit(claimed.due.into_iter().map(outcome).collect()).await.unwrap();
+    taken
+}
