@@ -310,3 +310,85 @@ fn completions_are_written_for_each_shell() {
 fn the_commands_are_documented_as_they_are() {
     tree::check_document("docs/cli.md", &deskbell::cli::reference::page());
 }
+
+#[test]
+fn a_preview_shows_the_requests_hides_secrets_and_sends_nothing() {
+    let far_end = FarEnd::start();
+    let url = far_end.url();
+    let desk = Desk::with_config(&format!(
+        "[channels.far]\nkind = \"webhook_json\"\nurl = \"{url}\"\ntoken = \"s3cr3t-token\"\n"
+    ));
+    let arguments = ["channel", "preview", "far", "--title", "T", "--body", "B ✓", "--json"];
+    let (code, stdout, stderr) = desk.run(&arguments);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+    assert!(!stdout.contains("s3cr3t"), "{stdout}");
+    let preview = &lines(&stdout)[0];
+    let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(preview), ["kind", "requests"]);
+    let request = &preview["requests"][0];
+    assert_eq!(names(request), ["body", "headers", "method", "transport", "url"]);
+    assert_eq!(request["transport"], "http");
+    let body: Value = serde_json::from_str(request["body"].as_str().unwrap()).unwrap();
+    assert_eq!((&body["title"], &body["body"]), (&json!("T"), &json!("B ✓")));
+    let revealed = desk.run(&[&arguments[..], &["--show-secrets"]].concat()).1;
+    assert_eq!(
+        lines(&revealed)[0]["requests"][0]["headers"]["authorization"],
+        "Bearer s3cr3t-token"
+    );
+    assert!(far_end.requests().is_empty());
+    assert!(!desk.state().join("daemon.pid").exists(), "a preview started the daemon");
+    let (code, _, stderr) = desk.run(&["channel", "preview", "gone", "--body", "B"]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("configured are: far"), "{stderr}");
+}
+
+#[test]
+fn the_configuration_is_checked_shown_and_described() {
+    let desk = Desk::with_config("[channels.phone]\nkind = \"ntfy\"\n");
+    let (code, stdout, _) = desk.run(&["config", "check", "--json"]);
+    assert_eq!(code, 1);
+    assert!(lines(&stdout)[0].to_string().contains("topic"), "{stdout}");
+    desk.configure("[channels.phone]\nkind = \"ntfy\"\ntopic = \"s3cr3t-topic\"\n");
+    assert_eq!(desk.run(&["config", "check"]).0, 0);
+    let (code, stdout, _) = desk.run(&["config", "show"]);
+    assert!(code == 0 && stdout.contains("[channels.phone]"), "{stdout}");
+    let (code, stdout, _) = desk.run(&["config", "schema"]);
+    let schema: Value = serde_json::from_str(&stdout).unwrap();
+    assert!(code == 0 && schema["properties"]["channels"].is_object());
+}
+
+#[test]
+fn a_project_is_trusted_and_not_any_more() {
+    let desk = Desk::new();
+    let (code, _, stderr) = desk.run(&["trust"]);
+    assert!(code == 1 && stderr.contains(".deskbell.toml"), "{stderr}");
+    std::fs::write(desk.folder().join(".deskbell.toml"), "[mcp]\nprofile = \"lambda\"\n").unwrap();
+    let (code, _, stderr) = desk.run(&["trust"]);
+    assert!(code == 0 && stderr.contains("is trusted"), "{stderr}");
+    let (_, _, stderr) = desk.run(&["trust", "--revoke"]);
+    assert!(stderr.contains("is not trusted any more"), "{stderr}");
+    assert!(desk.run(&["trust", "--revoke"]).2.contains("was not trusted"));
+}
+
+#[test]
+fn the_demonstration_shows_the_whole_way_and_leaves_nothing_behind() {
+    let desk = Desk::new();
+    let temporary = desk.folder().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let output = desk.command(&["demo"]).env("TMPDIR", &temporary).output().unwrap();
+    let (stdout, stderr) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.code(), Some(0), "{stdout}{stderr}");
+    for told in [
+        "WARN   safety  The migration drops a column",
+        "deploy-2.4 update 50 % (test): testing",
+        "the phone gets  [END] deploy-2.4: version 2.4 is live",
+        "the phone gets  Review, please: Pull request 42 is ready.",
+        "phone: sent",
+        "claude mcp add deskbell -- deskbell mcp",
+    ] {
+        assert!(stdout.contains(told), "{told} is not in {stdout}");
+    }
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "something was left behind");
+    assert!(!desk.state().exists(), "the user's own state was touched");
+}
