@@ -21,7 +21,10 @@ use super::{
     show,
     watch::Bars,
 };
-use crate::api::wire::{DeliveryList, EventBody, EventPage};
+use crate::{
+    api::wire::{DeliveryList, EventBody, EventPage},
+    paths::Paths,
+};
 
 /// Shows an agent telling, a run progressing and a push arriving, in a minute and without configuration.
 ///
@@ -167,7 +170,9 @@ impl Show<'_> {
         let shown = text::cut(&arguments.to_string(), 100, text::Unit::Characters);
         self.quiet(&format!("  the agent calls {tool} {shown}"))?;
         let result = self.agent.call(tool, arguments).await?;
-        let answer = result.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default();
+        let places = ["/structuredContent/message", "/content/0/text"];
+        let answer = places.into_iter().find_map(|place| result.pointer(place)?.as_str());
+        let answer = answer.unwrap_or_default();
         self.quiet(&format!("  it is told      {}", text::one_line(answer)))?;
         self.seen().await
     }
@@ -209,15 +214,29 @@ fn next_steps(output: &Output) -> anyhow::Result<()> {
     output.line("")?;
     output.line(styled(STRONG, "What to do next"))?;
     for (what, how) in NEXT {
-        output.line(format_args!("  {what:<34} {}", styled(GOOD, how)))?;
+        output.line(format_args!("  {what:<40}  {}", styled(GOOD, how)))?;
     }
+    let file = Paths::from_process()?.config_user;
+    output.line(format_args!("  let it reach your phone: put this into {}", file.display()))?;
+    for line in CHANNEL.lines() {
+        output.line(format_args!("      {}", styled(GOOD, line)))?;
+    }
+    output.line(format_args!(
+        "  {:<40}  {}",
+        "and see that it works",
+        styled(GOOD, "deskbell channel test phone")
+    ))?;
     Ok(())
 }
 
-const NEXT: [(&str, &str); 5] = [
-    ("give it to your agent (Claude Code)", "claude mcp add deskbell -- deskbell mcp"),
+const NEXT: [(&str, &str); 4] = [
+    ("give it to your agent (Claude Code here)", "claude mcp add deskbell -- deskbell mcp"),
     ("see what agents tell, live", "deskbell watch"),
     ("tell something yourself", "deskbell notify 'hello'"),
-    ("add a channel to the configuration", "deskbell config schema"),
     ("check the whole way", "deskbell doctor"),
 ];
+
+const CHANNEL: &str = "\
+[channels.phone]
+kind = \"ntfy\"
+topic = \"a-topic-that-nobody-guesses\"";

@@ -37,6 +37,7 @@ pub(crate) fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
         let message = format!("there is no {PROJECT_FILE} in {} or above", folder.display());
         return Err(Failure::new(Exit::Failed, message).into());
     };
+    paths.create_state()?;
     if args.revoke {
         let was_trusted = trust::revoke(&paths, &file)?;
         let done = if was_trusted { "is not trusted any more" } else { "was not trusted" };

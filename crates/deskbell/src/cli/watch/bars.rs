@@ -65,9 +65,13 @@ impl Bars {
             if self.bars.len() >= BARS_LIMIT {
                 return;
             }
-            let bar = area.add(ProgressBar::new(LENGTH));
-            bar.set_prefix(shown(run, NAME_LIMIT));
-            bar.set_style(moving());
+            // A bar that is drawn before it has its look flashes in the library's own.
+            let bar = ProgressBar::hidden()
+                .with_style(moving())
+                .with_prefix(shown(run, NAME_LIMIT))
+                .with_message(shown(said, TEXT_LIMIT));
+            bar.set_length(LENGTH);
+            let bar = area.add(bar);
             bar.enable_steady_tick(TICK);
             self.bars.insert(run.to_owned(), bar);
         }
