@@ -246,6 +246,19 @@ fn the_architecture_can_be_read_at_once() {
     assert!(lines <= 200, "ARCHITECTURE.md has {lines} lines, 200 at most");
 }
 
+#[test]
+fn the_code_map_names_every_module() {
+    let map = tree::read("ARCHITECTURE.md");
+    let missing = sources().into_iter().filter_map(|file| {
+        let (_, module) = file.path.split_once("/src/")?;
+        let module = module.strip_suffix(".rs")?;
+        let is_named = module.contains('/') || matches!(module, "lib" | "main");
+        let in_map = is_named || map.contains(&format!("`{module}`"));
+        (!in_map).then(|| file.path.clone())
+    });
+    none("a module that the code map in ARCHITECTURE.md does not name", missing);
+}
+
 /// Fails with all that was found.
 fn none(what: &str, found: impl IntoIterator<Item = String>) {
     let found: Vec<String> = found.into_iter().collect();
