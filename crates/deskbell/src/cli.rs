@@ -33,8 +33,16 @@ use clap::{Parser, Subcommand};
 pub(crate) use client::Client;
 pub(crate) use output::{Exit, Failure, Output};
 
+use crate::telemetry;
+
 /// Runs the command that the arguments name.
 pub fn main() -> ExitCode {
+    let code = run_named();
+    telemetry::flush();
+    code
+}
+
+fn run_named() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     // An MCP client waits for this start, and building clap's tree of commands would be most of it.
     if let Some(args) = mcp::Args::plain(&arguments) {

@@ -127,7 +127,8 @@ impl InProcess {
 }
 
 async fn serve(paths: &Paths, options: &Options) -> anyhow::Result<()> {
-    let running = start_app(Role::Daemon, paths, options)?;
+    let role = if options.detached { Role::DetachedDaemon } else { Role::Daemon };
+    let running = start_app(role, paths, options)?;
     let doors = doors_of(&running);
     let config = Arc::clone(&running.app.config.borrow());
     let token = auth::state_token(&paths.token()).context("failed to prepare the token file")?;

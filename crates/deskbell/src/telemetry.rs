@@ -37,8 +37,10 @@ pub const FILES_KEPT: u32 = 5;
 /// What the process is, which decides where its log goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The daemon: everything to stderr and to the file.
+    /// The daemon at a terminal or under a supervisor: everything to stderr and to the file.
     Daemon,
+    /// The daemon that a client started, whose stderr nobody reads and nobody rotates: everything to the file.
+    DetachedDaemon,
     /// Everything in one process, started by an MCP client: notifications and warnings to stderr, all to the file.
     InProcess,
     /// The bridge between an MCP client and the daemon: warnings to stderr, all to the file.
@@ -48,10 +50,12 @@ pub enum Role {
 }
 
 impl Role {
-    const fn least_on_stderr(self) -> Level {
+    /// Whether stderr shows a line of `level`.
+    fn shows_on_stderr(self, level: Level, is_notice: bool) -> bool {
         match self {
-            Self::Daemon => Level::Debug,
-            Self::InProcess | Self::Bridge | Self::Command => Level::Warning,
+            Self::Daemon => true,
+            Self::DetachedDaemon => false,
+            Self::InProcess | Self::Bridge | Self::Command => is_notice || level >= Level::Warning,
         }
     }
 
@@ -68,7 +72,7 @@ pub fn init(role: Role, tracing: &Tracing, paths: &Paths) {
     let mut is_new = false;
     let log = LOG.get_or_init(|| {
         is_new = true;
-        let log = Log::start(role, own_paint(), own_stderr(), paths);
+        let log = Log::start(role, own_paint(), Arc::clone(shared_stderr()), paths);
         log.apply(tracing);
         Arc::new(log)
     });
@@ -89,23 +93,57 @@ pub fn apply(tracing: &Tracing) {
     }
 }
 
-/// Writes `line` to stderr behind what is queued for it, without waiting; for lines that the daemon composed.
-///
-/// What a terminal would obey is written out, except for line breaks, which are dropped at the end.
-pub fn tell(line: &str) {
-    if let Some(log) = LOG.get() {
-        log.stderr.push(format!("{}\n", text::one_line(line.trim_end())));
+/// This process's stderr, for lines that must not hold up whoever writes them: a flush puts what was written into the
+/// queue of the log's lines.
+pub fn stderr() -> Stderr {
+    Stderr { line: Vec::new() }
+}
+
+/// A writer to the queue of lines for stderr.
+#[derive(Debug)]
+pub struct Stderr {
+    line: Vec<u8>,
+}
+
+impl io::Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.line.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.line.is_empty() {
+            shared_stderr().push(String::from_utf8_lossy(&self.line).into_owned());
+            self.line.clear();
+        }
+        Ok(())
     }
 }
 
-/// Waits until what is queued was written, at most `patience` for each place; for the end of the process.
-pub fn flush(patience: Duration) {
-    if let Some(log) = LOG.get() {
-        log.stderr.flush(patience);
-        if let Some((_, file)) = &*log.file.read().unwrap_or_else(PoisonError::into_inner) {
-            file.flush(patience);
-        }
+/// Waits a moment until what is queued was written; for the end of the process.
+pub fn flush() {
+    if let Some(stderr) = STDERR.get() {
+        stderr.flush(LAST_WORDS);
     }
+    if let Some(log) = LOG.get()
+        && let Some((_, file)) = &*log.file.read().unwrap_or_else(PoisonError::into_inner)
+    {
+        file.flush(LAST_WORDS);
+    }
+}
+
+/// How long the end of the process waits for each place of the log.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The queue of lines for stderr, once there was one.
+static STDERR: OnceLock<Arc<Sink>> = OnceLock::new();
+
+fn shared_stderr() -> &'static Arc<Sink> {
+    STDERR.get_or_init(|| {
+        // A process that cannot start one thread more will not live long; its lines go nowhere then.
+        let sink = Sink::start("stderr", own_stderr(), |_| {});
+        Arc::new(sink.unwrap_or_else(|_| Sink::nowhere()))
+    })
 }
 
 /// The places of the log, and the rules of what is shown.
@@ -119,14 +157,12 @@ struct Log {
 }
 
 impl Log {
-    fn start(role: Role, paint: Paint, stderr: Box<dyn io::Write + Send>, paths: &Paths) -> Self {
-        // A process that cannot start one thread more will not live long; its log goes nowhere then.
-        let stderr = Sink::start("stderr", stderr, |_| {}).unwrap_or_else(|_| Sink::nowhere());
+    fn start(role: Role, paint: Paint, stderr: Arc<Sink>, paths: &Paths) -> Self {
         Self {
             role,
             paint,
             rules: RwLock::default(),
-            stderr: Arc::new(stderr),
+            stderr,
             default_file: LogFile {
                 path: paths.log(),
                 max_bytes: FILE_BYTES,
@@ -172,7 +208,7 @@ impl Log {
             file.push(format!("{:.3} {line}\n", SystemClock.now()));
         }
         let is_notice = target == TARGET;
-        if is_notice || level >= self.role.least_on_stderr() {
+        if self.role.shows_on_stderr(level, is_notice) {
             let line = match &fields.context {
                 Some(context) if is_notice => {
                     terminal::compose(level, context, &text::one_line(&fields.message), self.paint)
@@ -303,7 +339,8 @@ mod tests {
                 config_user: folder.path().join("config.toml"),
                 config_machine: folder.path().join("machine.toml"),
             };
-            let log = Log::start(role, Paint::Plain, Box::new(screen.clone()), &paths);
+            let stderr = Sink::start("stderr", screen.clone(), |_| {}).unwrap();
+            let log = Log::start(role, Paint::Plain, Arc::new(stderr), &paths);
             log.apply(tracing);
             Self { log: Arc::new(log), screen, folder }
         }
@@ -373,6 +410,7 @@ mod tests {
             assert_eq!(trial.file("deskbell.log").lines().count(), file, "{role:?}");
         }
         check(Role::Daemon, &["an info", "a warning"], 2);
+        check(Role::DetachedDaemon, &[], 2);
         check(Role::InProcess, &["a warning"], 2);
         check(Role::Bridge, &["a warning"], 2);
         check(Role::Command, &["a warning"], 0);

@@ -14,6 +14,7 @@ use crate::{
     bridge::{self, hello::Hello},
     daemon,
     paths::Paths,
+    telemetry,
 };
 
 /// Serves MCP over stdin and stdout, for a client that launches it.
@@ -82,7 +83,7 @@ fn bridge(args: &Args) -> anyhow::Result<()> {
     let hello = hello(args);
     if !args.in_process {
         let connect = Box::new(move || daemon::connect_or_start(&paths));
-        return Ok(bridge::run(hello, connect, io::stdin(), io::stdout(), io::stderr())?);
+        return Ok(bridge::run(hello, connect, io::stdin(), io::stdout(), telemetry::stderr())?);
     }
     let options = daemon::Options { profile: args.profile.clone(), ..daemon::Options::default() };
     let (stream, in_process) = daemon::run_in_process(&paths, &options)?;

@@ -18,9 +18,10 @@ use crate::{
 Examples:
   deskbell trust
   deskbell trust ~/work/shop
+  deskbell trust config.sh         the variables of mcp-push
   deskbell trust --revoke")]
 pub(crate) struct Args {
-    /// The project's folder; the current one without it.
+    /// The project's folder, or a file; the current folder without it.
     folder: Option<PathBuf>,
     /// Take the trust back.
     #[arg(long)]

@@ -150,7 +150,9 @@ impl Parts<'_> {
                 }
                 let url =
                     resolved.map_err(|message| problem(&place, format!("`url`: {message}")))?;
-                address(&url).map_err(|message| problem(&place, message))?
+                let (kind, options) = deskbell_channels::from_url(&url)
+                    .map_err(|error| problem(&place, format!("`url`: {error}")))?;
+                (kind.to_owned(), options)
             }
             (None, None) => {
                 let finding = problem(&place, "`kind` is missing".to_owned());
@@ -344,17 +346,6 @@ fn take_common(node: &mut Node, has_kind: bool) -> Node {
         }
     }
     common
-}
-
-/// The kind and the options that an Apprise address stands for.
-fn address(url: &str) -> Result<(String, toml::Table), String> {
-    let scheme = url.split_once("://").map(|(scheme, _)| scheme).unwrap_or_default();
-    let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    Err(if is_scheme {
-        "`url`: no kind of channel takes such an address; expected `kind`".to_owned()
-    } else {
-        "`url`: expected an Apprise address such as `ntfy://TOPIC`".to_owned()
-    })
 }
 
 fn known_kinds() -> String {

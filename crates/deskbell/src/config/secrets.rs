@@ -13,6 +13,7 @@ use std::{
 };
 
 use deskbell_core::text;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{
     load::read_file,
@@ -195,8 +196,9 @@ fn shown(name: &str) -> String {
 
 /// Puts what `env:NAME` and `keyring:NAME` stand for in their place within an address.
 ///
-/// The value stands there as if it had been written there. A reference begins after one of `/:@?&=` and its name
-/// consists of letters, digits and `_`.
+/// A reference begins after one of `/:@?&=` and its name consists of letters, digits and `_`. What would end its part of
+/// the address is escaped, so that a password may hold an `@`; in a path slashes stay, because a secret such as Slack's
+/// is a path of its own.
 pub(super) fn resolve_address(
     address: &str,
     secrets: &mut Secrets<'_>,
@@ -209,12 +211,21 @@ pub(super) fn resolve_address(
     let mut rest = address;
     while let Some((before, reference, after)) = next_reference(rest) {
         resolved.push_str(before);
-        resolved.push_str(&secrets.resolve(reference, place)?);
+        let secret = secrets.resolve(reference, place)?;
+        let is_login = after.split(['/', '?']).next().is_some_and(|near| near.contains('@'));
+        let escaped = if is_login || resolved.contains('?') { WHOLE } else { PATH };
+        resolved.extend(utf8_percent_encode(&secret, escaped));
         rest = after;
     }
     resolved.push_str(rest);
     Ok(resolved)
 }
+
+/// What is escaped in a part of an address that ends at its delimiter.
+const WHOLE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// What is escaped in a secret that may be several parts of a path.
+const PATH: &AsciiSet = &WHOLE.remove(b'/').remove(b':');
 
 /// The first reference in an address, with what is before and after it.
 fn next_reference(address: &str) -> Option<(&str, &str, &str)> {
@@ -309,18 +320,18 @@ mod tests {
 
     #[test]
     fn references_stand_anywhere_in_an_address() {
-        let variables = variables(&[("A", "T0/B0/x y"), ("B_2", "pass")]);
+        let variables = variables(&[("A", "T0/B:0/x y?"), ("B_2", "p@ss/:1")]);
         #[track_caller]
         fn check(variables: &BTreeMap<String, String>, address: &str, expected: &str) {
             let mut secrets = Secrets::new(variables);
             assert_eq!(resolve_address(address, &mut secrets, &nowhere()).unwrap(), expected);
         }
-        check(&variables, "slack://env:A", "slack://T0/B0/x y");
-        check(&variables, "env:A", "T0/B0/x y");
+        check(&variables, "slack://env:A", "slack://T0/B:0/x%20y%3F");
+        check(&variables, "env:A", "T0/B:0/x y?");
         check(
             &variables,
             "mailto://me:env:B_2@example.com?to=a&b=env:A",
-            "mailto://me:pass@example.com?to=a&b=T0/B0/x y",
+            "mailto://me:p%40ss%2F%3A1@example.com?to=a&b=T0%2FB%3A0%2Fx%20y%3F",
         );
         check(&variables, "json://host/myenv:A", "json://host/myenv:A");
         check(&variables, "json://host/env:", "json://host/env:");

@@ -59,8 +59,12 @@ pub enum TrustError {
     },
 }
 
-/// The project's file that is nearest to `folder`: in it or in a folder above.
-pub fn find(folder: &Path) -> Option<PathBuf> {
+/// The file that `place` means: itself, or of a folder the project's file in it or in a folder above.
+pub fn find(place: &Path) -> Option<PathBuf> {
+    if place.is_file() {
+        return Some(place.to_owned());
+    }
+    let folder = place;
     folder.ancestors().map(|folder| folder.join(PROJECT_FILE)).find(|file| file.is_file())
 }
 

@@ -6,6 +6,7 @@
 )]
 
 mod docs;
+mod program;
 mod robust;
 
 use std::{fs, path::PathBuf, time::Duration};
@@ -249,7 +250,7 @@ per_minute = "hunter2"
 kind = "hunter2"
 enabled = false
 [channels.apprise]
-url = "slack://hunter2"
+url = "ntfi://hunter2"
 [channels.option]
 kind = "ntfy"
 topic = "a"
@@ -269,7 +270,7 @@ channels = ["good", "gone", "off"]
         "user.toml:8:11: `channels.not a name`: the name is not right; expected a name of 1 to 64 letters, digits, `-` and `_`",
         "user.toml:12:1: `channels.no_secret.topic`: the variable NOT_THERE is not set",
         "user.toml:15:1: `channels.many.per_minute`: expected a whole number that is not negative",
-        "user.toml:19:11: `channels.apprise`: `url`: no kind of channel takes such an address; expected `kind`",
+        "user.toml:19:11: `channels.apprise`: `url`: no channel takes `ntfi` addresses; did you mean `ntfy`?",
         "user.toml:24:1: `channels.option`: unknown option `tokn`; did you mean `token`?",
         "user.toml:26:21: `routes[0].channels[1]`: there is no such channel",
     ];
@@ -459,6 +460,31 @@ channels = []
     assert_eq!(one.contexts, ["safety".parse().unwrap()]);
     assert_eq!((one.kinds.len(), one.clients.len(), one.continues), (2, 1, true));
     assert!(two.channels.is_empty() && !two.continues && two.contexts.is_empty());
+}
+
+#[test]
+fn an_address_says_kind_and_options_with_its_secrets() {
+    let text = r#"
+[channels.a]
+url = "ntfy://env:TOPIC"
+[channels.b]
+url = "tgram://env:TOKEN/42"
+per_minute = 5
+[channels.c]
+url = "mailto://me:env:PASSWORD@example.com"
+"#;
+    let config = Trial::user(text)
+        .with_variable("TOPIC", "builds")
+        .with_variable("TOKEN", "123:Abc")
+        .with_variable("PASSWORD", "p@ss/:?")
+        .config();
+    assert_eq!(config.problems, [""; 0]);
+    let kinds: Vec<_> = config.channels.values().map(|channel| channel.kind.as_str()).collect();
+    assert_eq!(kinds, ["ntfy", "telegram", "smtp"]);
+    assert_eq!(channel(&config, "a")["topic"].as_str(), Some("builds"));
+    assert_eq!(channel(&config, "b")["token"].as_str(), Some("123:Abc"));
+    assert_eq!(config.channels[&"b".parse().unwrap()].per_minute, Some(5));
+    assert_eq!(channel(&config, "c")["password"].as_str(), Some("p@ss/:?"));
 }
 
 #[test]

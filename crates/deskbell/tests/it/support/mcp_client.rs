@@ -27,7 +27,7 @@ pub(crate) struct McpClient {
 }
 
 impl McpClient {
-    pub(super) fn launch(mut command: Command) -> Self {
+    pub(crate) fn launch(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
