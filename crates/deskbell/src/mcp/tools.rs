@@ -99,13 +99,9 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    /// Calls `tool`. A panic in it is an error for this caller and for nobody else.
+    /// Calls `tool`.
     pub(super) async fn run(&self, tool: &Tool, arguments: JsonObject) -> CallToolResult {
-        let call = AssertUnwindSafe((tool.call)(self, Arguments::new(arguments)));
-        call.catch_unwind().await.unwrap_or_else(|panic| {
-            error!(tool.name, "the tool `{}` panicked: {}", tool.name, panic_text(panic.as_ref()));
-            refusal(format!("the tool `{}` failed inside Deskbell; the log tells more", tool.name))
-        })
+        caught(tool.name, (tool.call)(self, Arguments::new(arguments))).await
     }
 
     /// Reports to intake, and shows what was accepted at the caller's terminal.
@@ -117,6 +113,14 @@ impl Call<'_> {
         }
         Ok(accepted)
     }
+}
+
+/// What `call` gives. A panic in it is an error for this caller and for nobody else.
+async fn caught(name: &str, call: impl Future<Output = CallToolResult>) -> CallToolResult {
+    AssertUnwindSafe(call).catch_unwind().await.unwrap_or_else(|panic| {
+        error!(tool.name = name, "the tool `{name}` panicked: {}", panic_text(panic.as_ref()));
+        refusal(format!("the tool `{name}` failed inside Deskbell; the log tells more"))
+    })
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
@@ -160,4 +164,33 @@ fn channel_names(accepted: &Accepted) -> Vec<String> {
 fn lenient_level(arguments: &mut Arguments, profile: &Profile) -> Result<Level, Invalid> {
     let level = arguments.text("level")?.and_then(|name| name.parse().ok()).unwrap_or_default();
     Ok(if profile.levels.contains(&level) { level } else { Level::Info })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_in_a_tool_is_an_error_of_that_call() {
+        let result = caught("notify", async { panic!("a secret of the inside") }).await;
+        assert_eq!(result.is_error, Some(true));
+        let text = &result.content.first().unwrap().as_text().unwrap().text;
+        assert_eq!(text, "the tool `notify` failed inside Deskbell; the log tells more");
+    }
+
+    #[test]
+    fn no_two_tools_answer_to_the_same_name() {
+        let mut names: Vec<_> = TOOLS
+            .iter()
+            .flat_map(|tool| {
+                let dotted = (tool.dotted != tool.name).then_some(&tool.dotted);
+                std::iter::once(&tool.name).chain(dotted).chain(tool.aliases)
+            })
+            .collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(names.iter().all(|name| find(name).is_some()));
+    }
 }

@@ -220,3 +220,59 @@ fn id_of(message: &[u8]) -> Value {
     let head: Option<Head> = serde_json::from_slice(message).ok();
     head.and_then(|head| head.id).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncWriteExt as _, BufReader};
+
+    use super::*;
+
+    /// A connection whose bridge writes `input` in pieces of `size` bytes and then goes away.
+    fn connection(input: Vec<u8>, size: usize) -> Lines<impl AsyncBufRead + Send + Unpin> {
+        let (mut near, far) = tokio::io::duplex(size);
+        tokio::spawn(async move { near.write_all(&input).await });
+        Lines::new(BufReader::new(far), tokio::io::sink(), "b", CancellationToken::new())
+    }
+
+    fn ping(id: usize) -> String {
+        format!("{id} {{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"ping\"}}\n")
+    }
+
+    #[tokio::test]
+    async fn a_read_that_was_given_up_loses_nothing() {
+        let input: String = (1..=20).map(ping).collect();
+        let mut lines = connection(input.into_bytes(), 7);
+        let mut ids = Vec::new();
+        loop {
+            // The shortest patience: nearly every read is given up half-way.
+            let Ok(line) = timeout(Duration::ZERO, lines.next_line()).await else {
+                tokio::task::yield_now().await;
+                continue;
+            };
+            let Some(line) = line else { break };
+            ids.push(parse(&line).map(|(number, _)| number).unwrap());
+        }
+        assert_eq!(ids, (1..=20).collect::<Vec<u64>>());
+    }
+
+    #[tokio::test]
+    async fn an_endless_line_is_skipped_and_the_next_is_read() {
+        let mut input = vec![b'x'; LINE_LIMIT + 1];
+        input.extend(format!("\n{}", ping(1)).bytes());
+        let mut lines = connection(input, 1024 * 1024);
+        let line = lines.next_line().await.unwrap();
+        assert_eq!(parse(&line).map(|(number, _)| number), Ok(1));
+        assert!(lines.next_line().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn requests_carry_the_number_of_their_bridge_unless_it_is_0() {
+        let input = format!("{}{}", ping(3), ping(0));
+        let mut lines = connection(input.into_bytes(), 1024);
+        let mut keys = Vec::new();
+        while let Some(ClientJsonRpcMessage::Request(request)) = lines.receive().await {
+            keys.push(request.request.extensions().get::<RequestKey>().cloned());
+        }
+        assert_eq!(keys, [Some(RequestKey { bridge: "b".into(), number: 3 }), None]);
+    }
+}

@@ -114,3 +114,61 @@ async fn write_all(
     }
     writer.flush().await
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+
+    use super::*;
+
+    fn line(sort: Sort, text: &str) -> Line {
+        Line { sort, bytes: text.as_bytes().to_owned() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_written_apart_from_the_notification_before_it() {
+        let (near, far) = tokio::io::duplex(1024);
+        let (outgoing, _writing) = Outgoing::start(far, CancellationToken::new());
+        let mut lines = BufReader::new(near).lines();
+        for round in 0..3 {
+            outgoing.send(line(Sort::Notification, "progress")).unwrap();
+            outgoing.send(line(Sort::Answer, "answer")).unwrap();
+            assert_eq!(lines.next_line().await.unwrap().unwrap(), "progress", "round {round}");
+            let notified = Instant::now();
+            assert_eq!(lines.next_line().await.unwrap().unwrap(), "answer");
+            assert!(notified.elapsed() >= GAP);
+        }
+        let before = Instant::now();
+        for _ in 0..2 {
+            outgoing.send(line(Sort::Answer, "answer")).unwrap();
+            lines.next_line().await.unwrap().unwrap();
+        }
+        assert_eq!(before.elapsed(), Duration::ZERO, "answers alone do not wait");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bridge_that_does_not_read_is_not_read_from() {
+        let (mut near, far) = tokio::io::duplex(64 * 1024);
+        let (outgoing, writing) = Outgoing::start(far, CancellationToken::new());
+        let text = "x".repeat(1024 * 1024);
+        for _ in 0..5 {
+            outgoing.send(line(Sort::Answer, &text)).unwrap();
+        }
+        let waited = tokio::time::timeout(Duration::from_secs(60), outgoing.room()).await;
+        assert!(waited.is_err(), "there is no room while nothing is read");
+        let reading = tokio::spawn(async move { near.read_to_end(&mut Vec::new()).await });
+        outgoing.room().await;
+        outgoing.send(line(Sort::End, "")).unwrap();
+        writing.await.unwrap();
+        assert_eq!(reading.await.unwrap().unwrap(), 5 * (text.len() + 1));
+    }
+
+    #[tokio::test]
+    async fn a_terminal_line_is_one_line_with_its_mark() {
+        let (near, far) = tokio::io::duplex(1024);
+        let (outgoing, _writing) = Outgoing::start(far, CancellationToken::new());
+        outgoing.show("two\nlines \u{1b}[31m");
+        let line = BufReader::new(near).lines().next_line().await.unwrap().unwrap();
+        assert!(line.starts_with("!two") && !line.contains('\u{1b}'), "{line:?}");
+    }
+}
