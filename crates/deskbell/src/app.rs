@@ -14,6 +14,7 @@ use crate::{
     intake::Intake,
     journal::Journal,
     live::Live,
+    projects::Projects,
     retention,
 };
 
@@ -53,6 +54,7 @@ impl App {
     pub fn start(journal: Arc<dyn Journal>, sources: Sources, config: Config) -> Running {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let projects = Projects::new(sources.clone());
         let config = config::watch::follow(sources, config, &tasks, stop.clone());
         let (channels, rules) = channel_set::follow(config.clone(), &tasks, stop.clone());
         let health = dispatch::start(
@@ -70,7 +72,8 @@ impl App {
             stop.clone(),
         );
         let live = Live::new(Arc::clone(&journal), &tasks, stop.clone());
-        let intake = Intake::new(Arc::clone(&journal), Arc::clone(&clock), rules, config.clone());
+        let intake = Intake::new(Arc::clone(&journal), Arc::clone(&clock), rules, config.clone())
+            .with_projects(projects);
         let started_at = clock.now();
         let app =
             Arc::new(Self { clock, journal, intake, live, config, channels, health, started_at });

@@ -3,6 +3,7 @@
 use std::{
     collections::hash_map::DefaultHasher,
     hash::{Hash as _, Hasher as _},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -26,6 +27,7 @@ use crate::{
         Accept, Ack, DeliveryQuery, EventQuery, IdempotencyKey, Journal, JournalError, RunChange,
         RunQuery, Write,
     },
+    projects::Projects,
     terminal,
 };
 
@@ -48,6 +50,8 @@ pub struct Report {
     pub kind: Kind,
     /// The channels the caller names; empty lets the routes decide.
     pub to: Vec<ChannelName>,
+    /// The folder whose project may choose the routes. Only for the user's own clients: it names a file to read.
+    pub folder: Option<PathBuf>,
 }
 
 /// What of the configuration decides where events go.
@@ -106,6 +110,7 @@ pub struct Intake {
     clock: Arc<dyn Clock>,
     rules: watch::Receiver<Arc<Rules>>,
     config: watch::Receiver<Arc<Config>>,
+    projects: Option<Projects>,
     ids: Mutex<EventIds>,
     run_locks: [tokio::sync::Mutex<()>; RUN_LOCKS],
 }
@@ -119,7 +124,13 @@ impl Intake {
         config: watch::Receiver<Arc<Config>>,
     ) -> Self {
         let run_locks = std::array::from_fn(|_| tokio::sync::Mutex::new(()));
-        Self { journal, clock, rules, config, ids: Mutex::default(), run_locks }
+        Self { journal, clock, rules, config, projects: None, ids: Mutex::default(), run_locks }
+    }
+
+    /// The same intake, in which projects choose the routes for what is reported from their folders.
+    #[must_use]
+    pub fn with_projects(self, projects: Projects) -> Self {
+        Self { projects: Some(projects), ..self }
     }
 
     /// Accepts `report`: when this returns `Ok`, the event and its deliveries are safe on disk.
@@ -129,7 +140,7 @@ impl Intake {
     pub async fn accept(&self, mut report: Report) -> Result<Accepted, Refusal> {
         report.content.check(report.text_field)?;
         report.source = report.source.cleaned();
-        let rules = Arc::clone(&self.rules.borrow());
+        let rules = self.rules_for(&report).await;
         check_names(&report.to, &rules)?;
         let _turn = match &report.kind {
             Kind::Run(step) => Some(self.run_lock(&step.run).lock().await),
@@ -159,6 +170,18 @@ impl Intake {
             }
         }
         Err(JournalError::Busy { retry_after: Duration::from_millis(100) }.into())
+    }
+
+    /// The rules for `report`: the user's, with the routes of the project that it comes from.
+    async fn rules_for(&self, report: &Report) -> Arc<Rules> {
+        let rules = Arc::clone(&self.rules.borrow());
+        let (Some(projects), Some(folder)) = (&self.projects, &report.folder) else {
+            return rules;
+        };
+        match projects.routes(folder).await {
+            Some(routes) => Arc::new(Rules { routes: routes.to_vec(), ..Rules::clone(&rules) }),
+            None => rules,
+        }
     }
 
     async fn commit(&self, accept: Accept) -> Result<Ack, JournalError> {

@@ -15,6 +15,7 @@ pub mod mcp;
 
 pub mod intake;
 pub mod journal;
+pub mod projects;
 
 pub mod channel_set;
 pub mod dispatch;

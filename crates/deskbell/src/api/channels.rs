@@ -113,6 +113,7 @@ fn test_report(name: &ChannelName) -> Report {
             ..Content::default()
         },
         text_field: "text",
+        folder: None,
         kind: Kind::Push,
         to: vec![name.clone()],
     }

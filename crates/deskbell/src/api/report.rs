@@ -1,5 +1,7 @@
 //! The body of a report: read once into what intake takes, and explained field by field when it is wrong.
 
+use std::path::PathBuf;
+
 use deskbell_core::{
     Context, Invalid, Level, Source,
     event::{Content, Kind},
@@ -15,7 +17,7 @@ use super::{
     problem::Problem,
     wire::{LevelName, SourceBody},
 };
-use crate::{intake::Report, journal::IdempotencyKey};
+use crate::{auth::Identity, intake::Report, journal::IdempotencyKey};
 
 /// Longest idempotency key, in bytes.
 pub(crate) const KEY_LIMIT: usize = 200;
@@ -139,6 +141,8 @@ fn report(body: ReportBody<'_>, reporter: &Reporter<'_>) -> Result<Report, Inval
         (None, _) => Level::default(),
     };
     let source = body.source.map(Source::from).unwrap_or_default();
+    let is_own = reporter.identity == Identity::LOCAL;
+    let folder = source.project.as_ref().filter(|_| is_own).map(PathBuf::from);
     Ok(Report {
         key: key(body.key, reporter)?,
         level,
@@ -154,6 +158,7 @@ fn report(body: ReportBody<'_>, reporter: &Reporter<'_>) -> Result<Report, Inval
             data: body.data,
         },
         text_field,
+        folder,
         kind,
         to: body.to.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
     })

@@ -150,7 +150,7 @@ impl Client {
     async fn connect(&self) -> io::Result<UnixStream> {
         let (paths, reach) = (self.paths.clone(), self.reach);
         let connect = move || match reach {
-            Reach::Start => daemon::connect_or_start(&paths),
+            Reach::Start => daemon::connect_or_start(&paths, None),
             Reach::OnlyRunning => daemon::start::connect(&paths),
         };
         let stream = tokio::task::spawn_blocking(connect).await.map_err(io::Error::other)??;

@@ -82,7 +82,10 @@ fn bridge(args: &Args) -> anyhow::Result<()> {
     let paths = Paths::from_process()?;
     let hello = hello(args);
     if !args.in_process {
-        let connect = Box::new(move || daemon::connect_or_start(&paths));
+        // The contract of mcp-push: channels in the `config.sh` beside the client (row 111).
+        let is_mcp_push = args.profile.as_deref() == Some("mcp-push");
+        let config_sh = is_mcp_push.then(|| std::path::absolute("config.sh")).transpose()?;
+        let connect = Box::new(move || daemon::connect_or_start(&paths, config_sh.as_deref()));
         return Ok(bridge::run(hello, connect, io::stdin(), io::stdout(), telemetry::stderr())?);
     }
     let options = daemon::Options { profile: args.profile.clone(), ..daemon::Options::default() };

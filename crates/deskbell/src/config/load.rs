@@ -18,7 +18,7 @@ use super::{
     tree::{self, Node, Place, Source, Value},
     trust, variables,
 };
-use crate::paths::Paths;
+use crate::{daemon::start::CONFIG_SH, paths::Paths};
 
 /// Largest configuration file, in bytes.
 pub const FILE_LIMIT: u64 = 1024 * 1024;
@@ -63,7 +63,7 @@ impl Sources {
             folder: None,
             variables: std::env::vars_os().filter_map(unicode).collect(),
             overrides: Vec::new(),
-            config_sh: std::env::current_dir().ok().map(|folder| folder.join("config.sh")),
+            config_sh: config_sh(),
         }
     }
 
@@ -90,6 +90,13 @@ impl Sources {
         self.overrides.push(Override { flag, key, value: value.into() });
         self
     }
+}
+
+/// The `config.sh` that may hold channels: the one beside whoever started the daemon, which itself runs in `/`.
+fn config_sh() -> Option<PathBuf> {
+    std::env::var_os(CONFIG_SH)
+        .map(PathBuf::from)
+        .or_else(|| std::env::current_dir().ok().map(|folder| folder.join("config.sh")))
 }
 
 /// A configuration with what is known of its making.
@@ -204,7 +211,8 @@ pub(super) fn examine(sources: &Sources) -> Loaded {
 /// The channels of mcp-push's variables and of its `config.sh`, which is a project's file like any other: it is read
 /// where the profile is mcp-push's, whose contract it is (row 111), or where the user trusts it.
 fn import(sources: &Sources, file: &File, watched: &mut BTreeSet<PathBuf>) -> mcp_push::Imported {
-    let is_asked_for = matches!(file.mcp.profile, Some(super::file::Profile::McpPush));
+    let is_asked_for = matches!(file.mcp.profile, Some(super::file::Profile::McpPush))
+        || sources.variables.contains_key(CONFIG_SH);
     let script = sources.config_sh.as_ref().and_then(|path| {
         watched.insert(path.clone());
         let text = read_file(path, FILE_LIMIT).ok()?;

@@ -18,6 +18,9 @@ use crate::paths::Paths;
 /// What a detached daemon writes on its stdout once it listens.
 pub const READY: &str = "ready";
 
+/// The variable that names a `config.sh` to read, for a daemon whose own folder is `/`.
+pub const CONFIG_SH: &str = "DESKBELL_CONFIG_SH";
+
 /// How much of what a failed daemon said is repeated, in bytes.
 const WORDS_LIMIT: u64 = 2_000;
 
@@ -34,11 +37,12 @@ pub fn connect(paths: &Paths) -> io::Result<UnixStream> {
 
 /// Connects to the daemon, and starts it first when it does not run.
 ///
-/// Whoever finds no daemon takes a lock, so that many bridges at once start one.
+/// Whoever finds no daemon takes a lock, so that many bridges at once start one. A daemon that is started reads the
+/// `config.sh` of mcp-push that is given here.
 ///
 /// # Errors
 /// Says why no daemon could be started, and where its log is.
-pub fn connect_or_start(paths: &Paths) -> io::Result<UnixStream> {
+pub fn connect_or_start(paths: &Paths, config_sh: Option<&Path>) -> io::Result<UnixStream> {
     match connect(paths) {
         Err(error) if is_absent(&error) => {}
         other => return other,
@@ -51,7 +55,7 @@ pub fn connect_or_start(paths: &Paths) -> io::Result<UnixStream> {
         Err(error) if is_absent(&error) => {}
         other => return other,
     }
-    start(paths)?;
+    start(paths, config_sh)?;
     connect(paths)
 }
 
@@ -60,13 +64,14 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// Starts a daemon of its own process group and waits until it listens.
-fn start(paths: &Paths) -> io::Result<()> {
+fn start(paths: &Paths, config_sh: Option<&Path>) -> io::Result<()> {
     let log_path = paths.state.join("daemon.err");
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&log_path)?;
     let said_before = log.metadata()?.len();
     let mut daemon = Command::new(program()?)
         .args(["serve", "--detached"])
         .env("DESKBELL_STATE_DIR", &paths.state)
+        .envs(config_sh.map(|path| (CONFIG_SH, path)))
         .envs(std::env::var_os("DESKBELL_CONFIG").map(|_| ("DESKBELL_CONFIG", &paths.config_user)))
         .current_dir("/")
         .stdin(Stdio::null())

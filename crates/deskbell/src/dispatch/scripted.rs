@@ -358,6 +358,7 @@ impl Desk {
             source: Source::default(),
             content: Content { text: text.to_owned(), ..Content::default() },
             text_field: "text",
+            folder: None,
             kind,
             to: to.iter().map(|name| name.parse().unwrap()).collect(),
         };

@@ -1,6 +1,9 @@
 //! Who is connected and who calls, as far as the connection and the request tell.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    path::PathBuf,
+    sync::{Arc, LazyLock},
+};
 
 use deskbell_core::{Event, Source};
 use rmcp::{RoleServer, service::RequestContext};
@@ -70,6 +73,12 @@ impl<'a> Caller<'a> {
             project: hello.and_then(|hello| hello.folder.clone()),
             host: Some(HOST.clone()),
         }
+    }
+
+    /// The folder that the client works in, where it is one of the user's own on this machine.
+    pub(super) fn folder(&self) -> Option<PathBuf> {
+        let bridge = self.connection.bridge.as_ref()?;
+        bridge.hello.folder.as_ref().map(PathBuf::from)
     }
 
     fn http_session(&self) -> Option<String> {

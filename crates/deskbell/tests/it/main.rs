@@ -17,5 +17,6 @@ mod crash;
 mod delivery;
 mod mcp_http;
 mod mcp_stdio;
+mod projects;
 mod stream;
 mod tidy;

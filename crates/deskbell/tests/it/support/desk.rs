@@ -214,9 +214,20 @@ impl Desk {
 
     /// Launches `deskbell mcp` as an MCP client does.
     pub(crate) fn mcp(&self, arguments: &[&str]) -> McpClient {
+        self.mcp_with_env(arguments, &[])
+    }
+
+    /// Launches `deskbell mcp` with further variables.
+    pub(crate) fn mcp_with_env(
+        &self,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> McpClient {
         let mut all = vec!["mcp"];
         all.extend(arguments);
-        McpClient::launch(self.command(&all))
+        let mut command = self.command(&all);
+        command.envs(environment.iter().copied());
+        McpClient::launch(command)
     }
 }
 

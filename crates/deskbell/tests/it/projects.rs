@@ -1,0 +1,61 @@
+//! What a folder says for itself: a project's routes, and the `config.sh` of mcp-push.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::{Desk, FarEnd};
+
+#[test]
+fn a_project_chooses_the_routes_for_what_is_reported_from_its_folder() {
+    let (ours, theirs) = (FarEnd::start(), FarEnd::start());
+    let channel = |name: &str, far_end: &FarEnd| {
+        format!("[channels.{name}]\nkind = \"webhook_json\"\nurl = \"{}\"\n", far_end.url())
+    };
+    let desk = Desk::with_config(&format!(
+        "{}{}[[routes]]\nchannels = [\"ours\"]\n",
+        channel("ours", &ours),
+        channel("theirs", &theirs)
+    ));
+    let project = desk.folder().join("project");
+    fs::create_dir(&project).unwrap();
+    fs::write(project.join(".deskbell.toml"), "[[routes]]\nchannels = [\"theirs\"]\n").unwrap();
+
+    let notify = |folder, text| {
+        let mut command = desk.command(&["notify", text]);
+        assert!(command.current_dir(folder).status().unwrap().success());
+    };
+    notify(&project, "from the project");
+    theirs.wait_for(1);
+    notify(&desk.folder(), "from elsewhere");
+    ours.wait_for(1);
+    assert_eq!((ours.requests().len(), theirs.requests().len()), (1, 1));
+    assert!(theirs.requests().concat_bodies().contains("from the project"));
+}
+
+#[test]
+fn a_config_sh_beside_the_client_is_enough_row_111() {
+    let far_end = FarEnd::start();
+    let desk = Desk::new();
+    let script = format!("export NTFY_URL=\"{}\"\nexport NTFY_TOPIC='from-file'\n", far_end.url());
+    fs::write(desk.folder().join("config.sh"), script).unwrap();
+    // The environment goes before the file.
+    let mut client =
+        desk.mcp_with_env(&["--profile", "mcp-push"], &[("NTFY_TOPIC", "from-environment")]);
+    client.initialize();
+    let result = client.call("notify.send", &json!({ "title": "t", "content": "c" }));
+    assert!(result.to_string().contains("已向 1 个渠道发送通知"), "{result}");
+    let body = far_end.wait_for(1).concat_bodies();
+    assert!(body.contains("from-environment") && !body.contains("from-file"), "{body}");
+}
+
+/// All bodies as one text.
+trait Bodies {
+    fn concat_bodies(&self) -> String;
+}
+
+impl Bodies for Vec<crate::support::far_end::Request> {
+    fn concat_bodies(&self) -> String {
+        self.iter().map(|request| format!("{} {}\n", request.path, request.body)).collect()
+    }
+}
