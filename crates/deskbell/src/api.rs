@@ -9,6 +9,7 @@ pub(crate) mod report;
 mod channels;
 mod deliveries;
 mod events;
+pub(crate) mod preview;
 mod query;
 mod runs;
 mod status;

@@ -15,15 +15,25 @@ pub(crate) const BODY_LIMIT: usize = 2 * 1024 * 1024;
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
 
-/// The body of a report.
-pub(crate) enum ReportBytes {
+/// A body of JSON.
+pub(crate) enum JsonBytes {
     /// One JSON object. Also what says nothing of its type.
     One(Bytes),
     /// One JSON object on each line.
     Lines(Bytes),
 }
 
-impl<S: Sync> FromRequest<S> for ReportBytes {
+impl JsonBytes {
+    /// The body, where only one object is taken.
+    pub(crate) fn one(self) -> Result<Bytes, Problem> {
+        match self {
+            Self::One(body) => Ok(body),
+            Self::Lines(_) => Err(wrong_type("application/x-ndjson")),
+        }
+    }
+}
+
+impl<S: Sync> FromRequest<S> for JsonBytes {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
@@ -51,23 +61,27 @@ impl<S: Sync> FromRequest<S> for ReportBytes {
 }
 
 /// What the media type says of the body.
-fn kind(headers: &HeaderMap) -> Result<fn(Bytes) -> ReportBytes, Problem> {
+fn kind(headers: &HeaderMap) -> Result<fn(Bytes) -> JsonBytes, Problem> {
     let Some(given) = headers.get(header::CONTENT_TYPE) else {
-        return Ok(ReportBytes::One);
+        return Ok(JsonBytes::One);
     };
     let given = given.to_str().unwrap_or_default();
     let essence = given.split(';').next().unwrap_or_default().trim();
     match essence.to_ascii_lowercase().as_str() {
-        "application/json" => Ok(ReportBytes::One),
-        "application/x-ndjson" | "application/jsonl" => Ok(ReportBytes::Lines),
-        _ => Err(Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "media-type",
-            format!(
-                "the header `Content-Type` is `{}`; expected application/json, or application/x-ndjson for many \
-                 reports",
-                deskbell_core::text::one_line(given)
-            ),
-        )),
+        "application/json" => Ok(JsonBytes::One),
+        "application/x-ndjson" | "application/jsonl" => Ok(JsonBytes::Lines),
+        _ => Err(wrong_type(given)),
     }
+}
+
+fn wrong_type(given: &str) -> Problem {
+    let given = deskbell_core::text::one_line(given);
+    Problem::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "media-type",
+        format!(
+            "the header `Content-Type` is `{given}`; expected application/json, or application/x-ndjson for many \
+             reports"
+        ),
+    )
 }

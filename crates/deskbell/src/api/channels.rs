@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     app::App,
-    channel_set::ReadyChannel,
+    channel_set::{ChannelSet, ReadyChannel},
     dispatch::{ChannelHealth, Flow},
     intake::Report,
     journal::{Delivery, DeliveryQuery},
@@ -67,7 +67,7 @@ pub(super) async fn test(
     let patience = deliveries::patience(&mut parameters)?.unwrap_or(TEST_PATIENCE);
     parameters.end("wait")?;
     let name: ChannelName = name.parse()?;
-    must_work(&app, &name)?;
+    working(&app.channels.borrow(), &name)?;
     let accepted = app.intake.accept(test_report(&name)).await?;
     let query =
         DeliveryQuery { event: Some(accepted.event.id), limit: 1, ..DeliveryQuery::default() };
@@ -84,10 +84,13 @@ pub(super) async fn test(
     Ok(Json(body).into_response())
 }
 
-fn must_work(app: &App, name: &ChannelName) -> Result<(), Problem> {
-    let set = app.channels.borrow();
-    if set.get(name).is_some() {
-        return Ok(());
+/// The channel called `name`, if it works.
+pub(super) fn working<'a>(
+    set: &'a ChannelSet,
+    name: &ChannelName,
+) -> Result<&'a Arc<ReadyChannel>, Problem> {
+    if let Some(ready) = set.get(name) {
+        return Ok(ready);
     }
     let mention = format!("`{name}`");
     let problem = set.problems.iter().find(|problem| problem.contains(&mention));

@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::{
     batch,
-    body::ReportBytes,
+    body::JsonBytes,
     problem::Problem,
     query,
     report::{self, Reporter},
@@ -30,7 +30,7 @@ pub(super) async fn report(
     State(app): State<Arc<App>>,
     identity: Option<Extension<Identity>>,
     headers: HeaderMap,
-    body: ReportBytes,
+    body: JsonBytes,
 ) -> Result<Response, Problem> {
     let identity = identity.map(|Extension(identity)| identity);
     let reporter = Reporter {
@@ -40,8 +40,8 @@ pub(super) async fn report(
         now: app.clock.now(),
     };
     let body = match body {
-        ReportBytes::One(body) => body,
-        ReportBytes::Lines(body) => return batch::accept(&app, &body, &reporter).await,
+        JsonBytes::One(body) => body,
+        JsonBytes::Lines(body) => return batch::accept(&app, &body, &reporter).await,
     };
     let report = report::read(&body, &reporter)?;
     let accepted = app.intake.accept(report).await?;

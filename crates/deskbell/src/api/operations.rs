@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::{
     channels, deliveries, events, openapi,
+    preview::{self, PreviewBody, RequestsBody},
     problem::ProblemBody,
     report::ReportBody,
     runs, status, stream, why,
@@ -289,6 +290,22 @@ pub(super) const ALL: &[Operation] = &[
             FAILED,
         ],
         handler: || post(channels::test),
+        ..USUAL
+    },
+    Operation {
+        method: Method::Post,
+        path: "/v1/channels/preview",
+        id: "previewChannel",
+        summary: "Show what a channel would send, and send nothing",
+        text: "Secrets are masked.",
+        body: Some(schema_of::<PreviewBody>),
+        answers: &[
+            json::<RequestsBody>(200, "The requests."),
+            NOT_FOUND,
+            problem(409, "The channel is configured and does not work."),
+            INVALID,
+        ],
+        handler: || post(preview::preview),
         ..USUAL
     },
     Operation {

@@ -160,3 +160,25 @@ pub async fn method_not_allowed(method: http::Method, uri: http::Uri) -> Problem
         ),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_journal_says_when_to_come_back_and_a_broken_one_does_not() {
+        let busy = JournalError::Busy { retry_after: Duration::from_millis(1_200) };
+        let response = Problem::from(busy).into_response();
+        assert_eq!(response.status(), 429);
+        assert_eq!(response.headers()[header::RETRY_AFTER], "2");
+        for error in [
+            JournalError::Full("a".to_owned()),
+            JournalError::ReadOnly("a".to_owned()),
+            JournalError::Failed("a".to_owned()),
+        ] {
+            let response = Problem::from(error).into_response();
+            assert_eq!(response.status(), 503);
+            assert!(!response.headers().contains_key(header::RETRY_AFTER));
+        }
+    }
+}

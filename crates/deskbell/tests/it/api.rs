@@ -468,3 +468,26 @@ fn many_reports_are_answered_line_by_line_and_each_for_itself() {
     let many = "{\"text\":\"a\"}\n".repeat(1_001);
     check_problem(&desk.request("POST", "/v1/events", &headers, Some(&many)), 413, "1000");
 }
+
+#[test]
+fn a_preview_masks_secrets_and_sends_nothing() {
+    let far_end = FarEnd::start();
+    let url = far_end.url();
+    let mut desk = Desk::with_config(&format!(
+        "[channels.far]\nkind = \"webhook_json\"\nurl = \"{url}\"\ntoken = \"s3cr3t\"\n"
+    ));
+    desk.serve();
+    let preview = |channel: &str| {
+        desk.post("/v1/channels/preview", &json!({ "channel": channel, "title": "T", "body": "B" }))
+    };
+    let answer = preview("far");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.json()["kind"], "webhook_json");
+    assert!(answer.json()["requests"][0]["body"].as_str().unwrap().contains("\"B\""));
+    assert!(!answer.body.contains("s3cr3t"), "{answer:?}");
+    assert_eq!(preview("ntfy://topic").json()["kind"], "ntfy");
+    check_problem(&preview("gone"), 404, "configured are: far");
+    check_problem(&preview("nonsense://x"), 422, "channel");
+    check_problem(&desk.post("/v1/channels/preview", &json!({ "channel": "far" })), 422, "body");
+    assert!(far_end.requests().is_empty());
+}

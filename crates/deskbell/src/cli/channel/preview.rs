@@ -3,14 +3,14 @@
 use anyhow::Context as _;
 use deskbell_channels::ChannelKind;
 use deskbell_core::{
-    ChannelName, Context, Event, EventId, Invalid, Level, Message, Source,
+    ChannelName, Level,
     clock::Clock as _,
-    event::{Content, Format, Kind},
+    event::{Content, Format},
 };
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::{
+    api::preview,
     app::SystemClock,
     cli::{
         Exit, Failure, Output,
@@ -61,14 +61,20 @@ pub(super) async fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
     let channel = kind.build(options.options).map_err(|error| {
         Failure::new(Exit::Wrong, format!("channel `{name}` cannot be used: {error}"))
     })?;
-    let message = Message::of(&event(args)?);
+    let content = Content {
+        title: args.title.clone(),
+        text: args.body.clone(),
+        format: args.format,
+        data: None,
+    };
     let now = SystemClock.now();
-    let preview =
+    let message = preview::message(content, args.level, "--body", now)?;
+    let requests =
         deskbell_channels::preview(kind, &*channel, &message, now, args.show_secrets).await;
     if args.json {
-        output.json(&preview)?;
+        output.json(&requests)?;
     } else {
-        show(kind, &preview, output)?;
+        show(kind, &requests, output)?;
     }
     Ok(Exit::Done)
 }
@@ -103,32 +109,12 @@ fn options(name_or_url: &str) -> anyhow::Result<(ChannelName, ChannelOptions)> {
     .into())
 }
 
-fn event(args: &Args) -> Result<Event, Invalid> {
-    let content = Content {
-        title: args.title.clone(),
-        text: args.body.clone(),
-        format: args.format,
-        data: None,
-    };
-    content.check("--body")?;
-    Ok(Event {
-        id: EventId::from_uuid(Uuid::now_v7()),
-        at: SystemClock.now(),
-        level: args.level,
-        context: Context::default(),
-        source: Source::default(),
-        content,
-        kind: Kind::Push,
-        to: Vec::new(),
-    })
-}
-
 /// The requests for a person.
-fn show(kind: &ChannelKind, preview: &Value, output: &Output) -> anyhow::Result<()> {
+fn show(kind: &ChannelKind, requests: &Value, output: &Output) -> anyhow::Result<()> {
     let text = |request: &Value, name: &str| {
         request.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
-    for request in preview.get("requests").and_then(Value::as_array).into_iter().flatten() {
+    for request in requests.get("requests").and_then(Value::as_array).into_iter().flatten() {
         if request.get("url").is_none() {
             output.line(serde_json::to_string_pretty(request)?)?;
             continue;

@@ -1,0 +1,109 @@
+//! What a channel would send, and nothing is sent.
+
+use std::sync::Arc;
+
+use axum::{Json, extract::State};
+use deskbell_channels::{Channel, ChannelKind};
+use deskbell_core::{
+    ChannelName, Context, Event, EventId, Invalid, Level, Message, Source,
+    event::{Content, Kind},
+};
+use http::StatusCode;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{body::JsonBytes, channels, problem::Problem, wire::LevelName};
+use crate::app::App;
+
+/// What to preview.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Preview")]
+pub(crate) struct PreviewBody {
+    /// A configured channel, or an address such as `ntfy://topic`.
+    channel: String,
+    /// Headline, one line.
+    #[serde(default)]
+    title: Option<String>,
+    /// The text.
+    body: String,
+    /// How serious it is.
+    #[serde(default)]
+    #[schemars(with = "Option<LevelName>")]
+    level: Option<String>,
+    /// `text` or `markdown`.
+    #[serde(default)]
+    format: Option<String>,
+}
+
+/// What a channel would send.
+#[derive(JsonSchema)]
+#[schemars(rename = "Requests")]
+#[expect(dead_code, reason = "only its schema is used")]
+pub(super) struct RequestsBody {
+    /// The kind of channel.
+    kind: String,
+    /// The requests, in order, with every secret masked.
+    requests: Vec<Value>,
+}
+
+/// Gives the requests that a channel would send.
+pub(super) async fn preview(
+    State(app): State<Arc<App>>,
+    body: JsonBytes,
+) -> Result<Json<Value>, Problem> {
+    let body: PreviewBody = serde_json::from_slice(&body.one()?).map_err(|error| {
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Problem::new(status, "invalid", format!("the body is not a preview: {error}"))
+    })?;
+    let content = Content {
+        title: body.title,
+        text: body.body,
+        format: body.format.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
+        data: None,
+    };
+    let level = body.level.as_deref().map_or(Ok(Level::default()), str::parse)?;
+    let now = app.clock.now();
+    let message = message(content, level, "body", now)?;
+    if body.channel.contains("://") {
+        let (kind, channel) = of_address(&body.channel)?;
+        return Ok(Json(deskbell_channels::preview(kind, &*channel, &message, now, false).await));
+    }
+    let name: ChannelName = body.channel.parse()?;
+    let set = Arc::clone(&app.channels.borrow());
+    let ready = channels::working(&set, &name)?;
+    Ok(Json(deskbell_channels::preview(ready.kind, &*ready.channel, &message, now, false).await))
+}
+
+fn of_address(address: &str) -> Result<(&'static ChannelKind, Box<dyn Channel>), Problem> {
+    let wrong = |error: deskbell_channels::ConfigError| {
+        Invalid::value("channel", "an address that cannot be used", error.to_string())
+    };
+    let (name, options) = deskbell_channels::from_url(address).map_err(wrong)?;
+    let kind = deskbell_channels::kind(name)
+        .ok_or_else(|| Invalid::text("channel", name, "a kind of channel"))?;
+    Ok((kind, kind.build(options).map_err(wrong)?))
+}
+
+/// The message that would be told; `text_field` is what the caller calls the text.
+pub(crate) fn message(
+    content: Content,
+    level: Level,
+    text_field: &str,
+    now: Timestamp,
+) -> Result<Message, Invalid> {
+    content.check(text_field)?;
+    Ok(Message::of(&Event {
+        id: EventId::from_uuid(Uuid::now_v7()),
+        at: now,
+        level,
+        context: Context::default(),
+        source: Source::default(),
+        content,
+        kind: Kind::Push,
+        to: Vec::new(),
+    }))
+}
