@@ -2,15 +2,21 @@
 
 use std::time::Duration;
 
-use axum::extract::{FromRequest, Request};
-use bytes::Bytes;
+use axum::{
+    body::Body,
+    extract::{FromRequest, Request},
+};
+use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode, header};
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 
 use super::problem::Problem;
 
 /// Longest body, in bytes. The longest text of an event fits even where every character is escaped.
 pub(crate) const BODY_LIMIT: usize = 2 * 1024 * 1024;
+
+/// How much of a body that is too long is still read, in bytes.
+const DRAIN_LIMIT: usize = 16 * 1024 * 1024;
 
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(30);
@@ -38,19 +44,8 @@ impl<S: Sync> FromRequest<S> for JsonBytes {
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         let kind = kind(request.headers())?;
-        let body = Limited::new(request.into_body(), BODY_LIMIT).collect();
-        match tokio::time::timeout(BODY_TIME, body).await {
-            Ok(Ok(collected)) => Ok(kind(collected.to_bytes())),
-            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Problem::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "too-large",
-                format!("the body is larger than {BODY_LIMIT} bytes"),
-            )),
-            Ok(Err(_)) => Err(Problem::new(
-                StatusCode::BAD_REQUEST,
-                "incomplete",
-                "the body did not arrive whole",
-            )),
+        match tokio::time::timeout(BODY_TIME, collect(request.into_body())).await {
+            Ok(collected) => collected.map(kind),
             Err(_) => Err(Problem::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "too-slow",
@@ -58,6 +53,44 @@ impl<S: Sync> FromRequest<S> for JsonBytes {
             )),
         }
     }
+}
+
+/// The whole of `body`, without a copy where it came in one piece.
+async fn collect(mut body: Body) -> Result<Bytes, Problem> {
+    let mut whole = Bytes::new();
+    let mut pieces = BytesMut::new();
+    let mut length = 0;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| incomplete())?.into_data() else {
+            continue;
+        };
+        length += data.len();
+        if length > BODY_LIMIT + DRAIN_LIMIT {
+            break;
+        }
+        if length > BODY_LIMIT {
+            // A client that is still sending would not see the answer, so the rest is taken and thrown away.
+            continue;
+        }
+        if whole.is_empty() && pieces.is_empty() {
+            whole = data;
+        } else {
+            pieces.extend_from_slice(&std::mem::take(&mut whole));
+            pieces.extend_from_slice(&data);
+        }
+    }
+    if length > BODY_LIMIT {
+        return Err(Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too-large",
+            format!("the body is larger than {BODY_LIMIT} bytes"),
+        ));
+    }
+    Ok(if pieces.is_empty() { whole } else { pieces.freeze() })
+}
+
+fn incomplete() -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "incomplete", "the body did not arrive whole")
 }
 
 /// What the media type says of the body.
@@ -84,4 +117,31 @@ fn wrong_type(given: &str) -> Problem {
              reports"
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    async fn collected(pieces: Vec<Vec<u8>>) -> Result<Bytes, Problem> {
+        let pieces = pieces.into_iter().map(Ok::<_, std::convert::Infallible>);
+        collect(Body::from_stream(stream::iter(pieces))).await
+    }
+
+    #[tokio::test]
+    async fn pieces_are_put_together() {
+        assert_eq!(collected(vec![]).await.unwrap(), "");
+        assert_eq!(collected(vec![b"a".to_vec()]).await.unwrap(), "a");
+        let pieces = vec![b"a".to_vec(), vec![], b"bc".to_vec(), b"d".to_vec()];
+        assert_eq!(collected(pieces).await.unwrap(), "abcd");
+    }
+
+    #[tokio::test]
+    async fn a_body_may_have_exactly_the_longest_length() {
+        assert_eq!(collected(vec![vec![0; BODY_LIMIT]]).await.unwrap().len(), BODY_LIMIT);
+        let longer = collected(vec![vec![0; BODY_LIMIT], vec![0]]).await;
+        assert_eq!(longer.unwrap_err().body().status, 413);
+    }
 }
