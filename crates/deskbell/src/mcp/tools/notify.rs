@@ -43,7 +43,10 @@ const NO_POPUP: &str = "this version of Deskbell has no popup yet, so nothing wa
                         `notify` with `mode` \"log\", or without `title`, `wait_for_response`, `timeout`, \
                         `show_history`, `chime_enabled` and `theme`";
 
-/// The schema of the unified `notify`: seed S0's arguments with all levels, and the choice of row C1.
+/// The schema of the unified `notify`: seed S0's arguments with all levels.
+///
+/// The popup's arguments of row C1 are understood and not listed while there is no popup, because agents use what is
+/// listed.
 fn unified_input() -> Value {
     json!({
         "type": "object",
@@ -65,16 +68,6 @@ fn unified_input() -> Value {
                 "anyOf": [{ "type": "string" }, { "type": "object" }],
                 "description": "Optional category such as analysis, workflow, safety, performance or discovery \
                                 (default: llm), or an object with details",
-            },
-            "mode": {
-                "type": "string",
-                "enum": ["log", "popup"],
-                "description": "`log` tells and returns at once; `popup` asks for a window, which this version does \
-                                not have yet"
-            },
-            "title": {
-                "type": "string",
-                "description": "Optional headline; give it together with mode `log`"
             },
             "data": {
                 "type": "object",
