@@ -136,9 +136,14 @@ fn kind(name: &str) -> Result<&'static ChannelKind, String> {
 
 /// The rules of acceptance under `config`: only channels that work can be chosen.
 pub fn rules(config: &Config, channels: &ChannelSet) -> Rules {
+    let is_projects = |name: &&ChannelName| config.project_channels.contains_key(*name);
+    let (projects, ours): (Vec<_>, Vec<_>) = channels.ready.keys().partition(is_projects);
+    let brought =
+        |name: &ChannelName| Some((name.clone(), config.project_channels.get(name)?.clone()));
     Rules {
         routes: config.routes.clone(),
-        channels: channels.ready.keys().cloned().collect(),
+        channels: ours.into_iter().cloned().collect(),
+        project_channels: projects.into_iter().filter_map(brought).collect(),
         update_interval: config.delivery.update_interval,
         skip_titles: config.skip_titles.clone(),
     }

@@ -32,6 +32,8 @@ use crate::telemetry;
 pub struct Config {
     /// The channels, by name.
     pub channels: BTreeMap<ChannelName, ChannelOptions>,
+    /// The channels among them that a trusted project brings, with its file: only reports from there reach them.
+    pub project_channels: BTreeMap<ChannelName, PathBuf>,
     /// The routes, in order.
     pub routes: Vec<Route>,
     /// What the terminal and the log show.
@@ -65,6 +67,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             channels: BTreeMap::new(),
+            project_channels: BTreeMap::new(),
             routes: Vec::new(),
             tracing: Tracing::default(),
             delivery: DeliveryOptions::default(),

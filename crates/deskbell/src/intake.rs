@@ -61,6 +61,8 @@ pub struct Rules {
     pub routes: Vec<Route>,
     /// The names of the channels that work.
     pub channels: Vec<ChannelName>,
+    /// The channels that work and that only a project's own reports reach, each with the project's file.
+    pub project_channels: Vec<(ChannelName, PathBuf)>,
     /// The least time between two updates of a run on a channel.
     pub update_interval: Duration,
     /// Titles that are never pushed (mcp-push's `SKIP_PUSH_TITLE`).
@@ -172,16 +174,20 @@ impl Intake {
         Err(JournalError::Busy { retry_after: Duration::from_millis(100) }.into())
     }
 
-    /// The rules for `report`: the user's, with the routes of the project that it comes from.
+    /// The rules for `report`: the user's, with the routes and the channels of the project that it comes from.
     async fn rules_for(&self, report: &Report) -> Arc<Rules> {
         let rules = Arc::clone(&self.rules.borrow());
         let (Some(projects), Some(folder)) = (&self.projects, &report.folder) else {
             return rules;
         };
-        match projects.routes(folder).await {
-            Some(routes) => Arc::new(Rules { routes: routes.to_vec(), ..Rules::clone(&rules) }),
-            None => rules,
-        }
+        let Some(project) = projects.of(folder).await else {
+            return rules;
+        };
+        let mut rules = Rules::clone(&rules);
+        rules.routes.clone_from(&project.routes);
+        let brought = rules.project_channels.iter().filter(|(_, file)| *file == project.file);
+        rules.channels.extend(brought.map(|(name, _)| name.clone()));
+        Arc::new(rules)
     }
 
     async fn commit(&self, accept: Accept) -> Result<Ack, JournalError> {

@@ -1,4 +1,4 @@
-//! The routes that a project chooses for what is reported from its folder, in its own `.deskbell.toml`.
+//! What a project chooses for what is reported from its folder, in its own `.deskbell.toml`.
 
 use std::{
     collections::HashMap,
@@ -7,11 +7,10 @@ use std::{
     time::Duration,
 };
 
-use deskbell_core::route::Route;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::config::load::{self, FileState, PROJECT_FILE, Sources};
+use crate::config::load::{self, Project, Sources};
 
 /// How long what was read of a folder holds, before its file is looked at again.
 const FRESH: Duration = Duration::from_secs(2);
@@ -29,7 +28,7 @@ pub struct Projects {
 #[derive(Clone)]
 struct Known {
     read_at: Instant,
-    routes: Option<Arc<[Route]>>,
+    project: Option<Arc<Project>>,
 }
 
 impl Projects {
@@ -38,22 +37,22 @@ impl Projects {
         Self { sources, known: Mutex::default() }
     }
 
-    /// The routes for what is reported from `folder`; `None` where no project file says anything of its own.
+    /// The project that `folder` belongs to, if there is one.
     ///
     /// A file that is wrong counts for nothing and is told in the log.
-    pub async fn routes(&self, folder: &Path) -> Option<Arc<[Route]>> {
+    pub async fn of(&self, folder: &Path) -> Option<Arc<Project>> {
         if let Some(known) = self.fresh(folder) {
-            return known.routes;
+            return known.project;
         }
         let sources = Sources { folder: Some(folder.to_owned()), ..self.sources.clone() };
-        let routes = tokio::task::spawn_blocking(move || read(&sources)).await.unwrap_or_default();
-        let known = Known { read_at: Instant::now(), routes: routes.clone() };
+        let project = tokio::task::spawn_blocking(move || read(&sources)).await.unwrap_or_default();
+        let known = Known { read_at: Instant::now(), project: project.clone() };
         let mut folders = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if folders.len() >= FOLDERS {
             folders.clear();
         }
         folders.insert(folder.to_owned(), known);
-        routes
+        project
     }
 
     fn fresh(&self, folder: &Path) -> Option<Known> {
@@ -62,21 +61,14 @@ impl Projects {
     }
 }
 
-fn read(sources: &Sources) -> Option<Arc<[Route]>> {
-    let folder = sources.folder.as_deref()?;
-    // Most folders belong to no project; the rest of the configuration need not be read for them.
-    folder.ancestors().find(|folder| folder.join(PROJECT_FILE).is_file())?;
-    let loaded = match load::load(sources) {
-        Ok(loaded) => loaded,
+fn read(sources: &Sources) -> Option<Arc<Project>> {
+    match load::project(sources) {
+        Ok(project) => project.map(Arc::new),
         Err(error) => {
-            warn!("the project file for {} is left out: {error}", folder.display());
-            return None;
+            warn!("a project's file is left out: {error}");
+            None
         }
-    };
-    let counts = |state| matches!(state, FileState::Read | FileState::Limited);
-    let is_project = |path: &Path| path.file_name().is_some_and(|name| name == PROJECT_FILE);
-    let is_used = loaded.files.iter().any(|file| is_project(&file.path) && counts(file.state));
-    is_used.then(|| loaded.config.routes.into())
+    }
 }
 
 #[cfg(test)]
@@ -84,7 +76,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::paths::Paths;
+    use crate::{config::load::PROJECT_FILE, paths::Paths};
 
     fn projects(home: &Path, config: &str) -> Projects {
         fs::write(home.join("config.toml"), config).unwrap();
@@ -112,9 +104,9 @@ mod tests {
             "[[routes]]\nlevel = \"info..\"\nchannels = [\"log\"]\n",
         )
         .unwrap();
-        let routes = projects.routes(&project.join("src")).await.unwrap();
-        assert_eq!(routes.len(), 1);
-        assert_eq!(projects.routes(home.path()).await, None);
+        let chosen = projects.of(&project.join("src")).await.unwrap();
+        assert_eq!(chosen.routes.len(), 1);
+        assert_eq!(projects.of(home.path()).await, None);
     }
 
     #[tokio::test]
@@ -122,6 +114,6 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let projects = projects(home.path(), "");
         fs::write(home.path().join(PROJECT_FILE), "[[routes]\n").unwrap();
-        assert_eq!(projects.routes(home.path()).await, None);
+        assert_eq!(projects.of(home.path()).await, None);
     }
 }

@@ -1,4 +1,4 @@
-//! `deskbell trust`: whether a project's own configuration may do more than choose routes and names.
+//! `deskbell trust`: whether a project's own configuration may do more than choose routes.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::{
     paths::Paths,
 };
 
-/// Lets a project's `.deskbell.toml` bring channels and secrets of its own.
+/// Lets a project's `.deskbell.toml` bring channels of its own.
 ///
 /// Holds for the file as it is now; a change asks again.
 #[derive(Debug, clap::Args)]

@@ -8,6 +8,8 @@ use std::{
     sync::Arc,
 };
 
+use deskbell_core::route::Route;
+
 use super::{
     Config, ConfigErrors,
     file::File,
@@ -72,6 +74,11 @@ impl Sources {
         let folder = folder.into();
         let config_sh = Some(folder.join("config.sh"));
         Self { folder: Some(folder), config_sh, ..Self::of_the_daemon(paths) }
+    }
+
+    /// The files of machine and user, the earlier one first.
+    fn files_before_the_project(&self) -> [&PathBuf; 2] {
+        [&self.paths.config_machine, &self.paths.config_user]
     }
 
     /// The same with the profile that `--profile` names.
@@ -139,7 +146,7 @@ pub struct FileSeen {
 pub enum FileState {
     /// It was read.
     Read,
-    /// A project's file that may choose routes and names only, because the user does not trust it.
+    /// A project's file that may choose routes only, because the user does not trust it.
     Limited,
     /// It is not there.
     Absent,
@@ -152,7 +159,7 @@ impl FileState {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
-            Self::Limited => "read for routes and names only",
+            Self::Limited => "read for routes only",
             Self::Absent => "not there",
             Self::LeftOut => "left out",
         }
@@ -169,27 +176,17 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
 
 /// Reads as much of the configuration as can be read.
 pub(super) fn examine(sources: &Sources) -> Loaded {
-    let mut layers = Layers::default();
-    layers.file(&sources.paths.config_machine);
-    layers.file(&sources.paths.config_user);
-    layers.named_file(sources);
-    if let Some(folder) = &sources.folder {
-        layers.project(&sources.paths, folder);
-    }
-    layers.lay(variables::layer(&sources.variables));
-    for flag in &sources.overrides {
-        let place = Place::of(Source::Flag(flag.flag.clone()));
-        let path: Vec<_> = flag.key.split('.').map(str::to_owned).collect();
-        let mut layer = Node::table(place.clone());
-        layer.put(&path, Node { value: Value::Text(flag.value.clone()), place });
-        layers.lay(layer);
+    let mut layers = Layers::of(sources);
+    let imports = layers.tree.as_table().is_none_or(|table| !table.contains_key("channels"));
+    if sources.folder.is_none() {
+        layers.trusted_channels(&sources.paths);
     }
     let Layers { tree, files, mut findings, mut watched } = layers;
 
     let mut options = tree.clone();
     let channels = options.take("channels");
     let file: File = read(options, &[], &mut findings);
-    let imported = channels.is_none().then(|| import(sources, &file, &mut watched));
+    let imported = imports.then(|| import(sources, &file, &mut watched));
     let mut parts = resolve::Parts {
         tree: &tree,
         sources,
@@ -206,6 +203,39 @@ pub(super) fn examine(sources: &Sources) -> Loaded {
         .map(ToString::to_string)
         .collect();
     Loaded { config, files, findings, watched, tree }
+}
+
+/// What the project of a folder chooses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Project {
+    /// The project's file.
+    pub file: PathBuf,
+    /// The routes that hold in the project.
+    pub routes: Vec<Route>,
+}
+
+/// What the project that `sources` has a folder of chooses, or `None` where there is no project. Secrets are not looked
+/// for, so this is quick.
+///
+/// # Errors
+/// Names what is wrong with a project's file of which nothing is used.
+pub fn project(sources: &Sources) -> Result<Option<Project>, ConfigErrors> {
+    let Layers { mut tree, files, mut findings, .. } = Layers::of(sources);
+    let Some(FileSeen { path, state }) = files.get(sources.files_before_the_project().len()) else {
+        return Ok(None);
+    };
+    if *state == FileState::LeftOut {
+        let of_the_project = Source::File(path.clone());
+        findings.retain(|finding| *finding.place.source == of_the_project);
+        return Err(ConfigErrors(findings));
+    }
+    let mut choices = Node::table(tree.place.clone());
+    if let Some(routes) = tree.take("routes") {
+        choices.put(&["routes".to_owned()], routes);
+    }
+    let choices: File = read(choices, &[], &mut findings);
+    let routes = choices.routes.into_iter().map(Route::from).collect();
+    Ok(Some(Project { file: trust::canonical(path), routes }))
 }
 
 /// The channels of mcp-push's variables and of its `config.sh`, which is a project's file like any other: it is read
@@ -243,6 +273,27 @@ impl Default for Layers {
 }
 
 impl Layers {
+    /// All layers of `sources`.
+    fn of(sources: &Sources) -> Self {
+        let mut layers = Self::default();
+        for file in sources.files_before_the_project() {
+            layers.file(file);
+        }
+        layers.named_file(sources);
+        if let Some(folder) = &sources.folder {
+            layers.project(&sources.paths, folder);
+        }
+        layers.lay(variables::layer(&sources.variables));
+        for flag in &sources.overrides {
+            let place = Place::of(Source::Flag(flag.flag.clone()));
+            let path: Vec<_> = flag.key.split('.').map(str::to_owned).collect();
+            let mut layer = Node::table(place.clone());
+            layer.put(&path, Node { value: Value::Text(flag.value.clone()), place });
+            layers.lay(layer);
+        }
+        layers
+    }
+
     /// Lays a file of the machine or the user on top, if it is there.
     fn file(&mut self, path: &Path) {
         self.watched.insert(path.to_owned());
@@ -302,6 +353,33 @@ impl Layers {
         }
         self.findings.extend(findings.into_iter().map(Finding::at_most_a_problem));
         self.files.push(FileSeen { path, state });
+    }
+
+    /// Adds the channels of the projects that the user trusts, as far as their names are free; only what is reported from
+    /// a project reaches them.
+    fn trusted_channels(&mut self, paths: &Paths) {
+        self.watched.insert(paths.trusted());
+        for (path, text) in trust::trusted_projects(paths) {
+            self.watched.insert(path.clone());
+            let source = Arc::new(Source::File(path));
+            let channels =
+                tree::parse(&text, &source).ok().and_then(|mut tree| tree.take("channels"));
+            let Some(Value::Table(channels)) = channels.map(|channels| channels.value) else {
+                continue;
+            };
+            for (name, channel) in channels {
+                let path = ["channels".to_owned(), name];
+                let key = path.clone().map(tree::Step::Key);
+                if self.tree.at(&key).is_some() {
+                    let (place, key) = (channel.place, tree::shown(&key));
+                    let message =
+                        "there is a channel of this name already, so the project's is left out";
+                    self.findings.push(Finding::problem(place, key, message));
+                } else {
+                    self.tree.put(&path, channel);
+                }
+            }
+        }
     }
 
     fn lay(&mut self, layer: Node) {

@@ -14,7 +14,7 @@ use super::{
     TracingTarget,
     file::{ChannelTable, DeliveryTable, File, LogFileTable, RouteTable, ServeTable, TracingTable},
     finding::{Finding, did_you_mean},
-    load::Sources,
+    load::{PROJECT_FILE, Sources},
     mcp_push::Imported,
     read::read,
     secrets::{self, Secrets},
@@ -61,6 +61,7 @@ impl Parts<'_> {
         let mut channels = self.channels(channels);
         channels.extend(imported.channels);
         Config {
+            project_channels: self.project_channels(&channels),
             channels,
             routes: self.routes(file.routes, &declared),
             tracing: self.tracing(file.tracing),
@@ -109,6 +110,21 @@ impl Parts<'_> {
             }
         }
         channels
+    }
+
+    /// The channels that a project's file brings, with the file.
+    fn project_channels(
+        &self,
+        channels: &BTreeMap<ChannelName, ChannelOptions>,
+    ) -> BTreeMap<ChannelName, PathBuf> {
+        let brought_by = |name: &ChannelName| {
+            let node = self.tree.at(&channel_path(name.as_str(), None))?;
+            match &*node.place.source {
+                Source::File(file) if file.file_name()? == PROJECT_FILE => Some(file.clone()),
+                _ => None,
+            }
+        };
+        channels.keys().filter_map(|name| Some((name.clone(), brought_by(name)?))).collect()
     }
 
     /// A channel with its secrets, or `None` when it is not used or what is wrong has been told.
@@ -215,17 +231,7 @@ impl Parts<'_> {
                 }
             }
         }
-        routes
-            .into_iter()
-            .map(|route| Route {
-                levels: route.level.map_or(LevelRange::ALL, |level| level.0),
-                contexts: route.context.0.into_iter().map(|context| context.0).collect(),
-                kinds: route.kind.0.into_iter().map(|kind| kind.as_str().to_owned()).collect(),
-                clients: route.client.0,
-                channels: route.channels.into_iter().map(|channel| channel.0).collect(),
-                continues: route.continues,
-            })
-            .collect()
+        routes.into_iter().map(Route::from).collect()
     }
 
     fn tracing(&mut self, table: TracingTable) -> Tracing {
@@ -325,6 +331,19 @@ impl Parts<'_> {
     fn place(&self, path: &[Step]) -> Place {
         let written = (0..=path.len()).rev().find_map(|length| self.tree.at(path.get(..length)?));
         written.unwrap_or(self.tree).place.clone()
+    }
+}
+
+impl From<RouteTable> for Route {
+    fn from(table: RouteTable) -> Self {
+        Self {
+            levels: table.level.map_or(LevelRange::ALL, |level| level.0),
+            contexts: table.context.0.into_iter().map(|context| context.0).collect(),
+            kinds: table.kind.0.into_iter().map(|kind| kind.as_str().to_owned()).collect(),
+            clients: table.client.0,
+            channels: table.channels.into_iter().map(|channel| channel.0).collect(),
+            continues: table.continues,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
-//! What a project's own file may do: choose routes and names, and more only when the user trusts what is in it.
+//! What a project's own file may do: choose among the user's channels, and bring channels when the user trusts it.
 //!
-//! Whoever opens a strange repository must not have their messages sent elsewhere by a file in it.
+//! Whoever opens a strange repository must not have their messages sent elsewhere by a file in it. Everything else is
+//! the user's in any case: one daemon serves all projects.
 
 use std::{
     fs, io,
@@ -21,8 +22,11 @@ use super::{
 };
 use crate::paths::{self, Paths};
 
-/// The sections that a file may have without being trusted.
-const FREE_SECTIONS: &[&str] = &["routes", "mcp"];
+/// What every project's file may have.
+const FREE: &[&str] = &["routes"];
+
+/// What a trusted one may have.
+const TRUSTED: &[&str] = &["routes", "channels"];
 
 /// The list of trusted files, as it is stored. A reader that does not know a field ignores it.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -98,6 +102,20 @@ pub fn revoke(paths: &Paths, file: &Path) -> Result<bool, TrustError> {
     Ok(was_trusted)
 }
 
+/// The projects' files that are still as the user trusts them, with their content.
+pub(super) fn trusted_projects(paths: &Paths) -> Vec<(PathBuf, String)> {
+    let list = read_list(&paths.trusted()).unwrap_or_default();
+    let projects = list
+        .trusted
+        .into_iter()
+        .filter(|entry| entry.path.file_name().is_some_and(|name| name == PROJECT_FILE));
+    projects
+        .filter_map(|entry| Some((read_file(&entry.path, FILE_LIMIT).ok()?, entry)))
+        .filter(|(text, entry)| hash(text) == entry.sha256)
+        .map(|(text, entry)| (entry.path, text))
+        .collect()
+}
+
 /// Whether the user trusts `file` with the content `text`.
 pub(super) fn is_trusted(paths: &Paths, file: &Path, text: &str) -> bool {
     // A list that cannot be read trusts nothing.
@@ -127,20 +145,26 @@ pub(super) fn layer(
         Err(finding) => return (None, FileState::LeftOut, vec![finding]),
     };
     let mut findings = Vec::new();
-    let mut state = FileState::Read;
-    if !is_trusted && let Value::Table(table) = &mut layer.value {
-        state = FileState::Limited;
+    if let Value::Table(table) = &mut layer.value {
         table.retain(|section, node| {
-            let is_free = FREE_SECTIONS.contains(&section.as_str());
-            if !is_free {
-                let message = "a project's file may choose routes and names only";
+            let (is_free, is_allowed) =
+                [FREE, TRUSTED].map(|list| list.contains(&section.as_str())).into();
+            let is_used = is_free || is_allowed && is_trusted;
+            if !is_used {
                 let key = tree::shown(&[tree::Step::Key(section.clone())]);
-                let finding = Finding::problem(node.place.clone(), key, message);
-                findings.push(finding.with_hint(hint.clone()));
+                findings.push(if is_allowed {
+                    let message = "a project's file may have channels once you trust it";
+                    Finding::problem(node.place.clone(), key, message).with_hint(hint.clone())
+                } else {
+                    let message = "a project's file may have routes and channels only";
+                    let hint = "it belongs into your own configuration";
+                    Finding::problem(node.place.clone(), key, message).with_hint(hint)
+                });
             }
-            is_free
+            is_used
         });
     }
+    let state = if is_trusted { FileState::Read } else { FileState::Limited };
     // Alone first: a broken value must not take the place of a good one in a layer below.
     let mut options = layer.clone();
     let _channels = options.take("channels");
@@ -177,7 +201,7 @@ fn write_whole(path: &Path, text: &str) -> io::Result<()> {
 }
 
 /// The one path of a file that can be reached by several.
-fn canonical(file: &Path) -> PathBuf {
+pub(super) fn canonical(file: &Path) -> PathBuf {
     fs::canonicalize(file).unwrap_or_else(|_| file.to_owned())
 }
 

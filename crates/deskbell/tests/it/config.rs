@@ -112,13 +112,13 @@ fn later_layers_go_before_earlier_ones() {
     trial = trial.with("user.toml", "[delivery]\nattempts = 2\n");
     assert_eq!(attempts(&trial), 2);
     assert_eq!(trial.config().delivery.timeout, Duration::from_secs(7), "tables are merged");
-    trial = trial.with("project/.deskbell.toml", "[delivery]\nattempts = 3\n");
-    trust::trust(&trial.sources.paths, &trial.path("project/.deskbell.toml")).unwrap();
-    assert_eq!(attempts(&trial), 3);
+    let routes = |trial: &Trial| trial.config().routes.len();
+    trial = trial.with("project/.deskbell.toml", "routes = [{ channels = [] }]\n");
+    assert_eq!(routes(&trial), 1);
     trial = trial.with_variable("DESKBELL_DELIVERY__ATTEMPTS", "4");
     assert_eq!(attempts(&trial), 4);
     trial.sources = trial.sources.with_override("--attempts", "delivery.attempts", "5");
-    assert_eq!(attempts(&trial), 5);
+    assert_eq!((attempts(&trial), routes(&trial)), (5, 1));
 }
 
 #[test]
@@ -301,17 +301,19 @@ evil = "env:HOME"
     assert_eq!(config.routes.len(), 1, "routes are free");
     assert_eq!(config.channels.len(), 1);
     assert!(config.serve.tokens.is_empty());
+    let keys = |findings: &[Finding]| {
+        findings.iter().map(|finding| finding.key.clone()).collect::<Vec<_>>()
+    };
     let findings = trial.findings();
-    let keys: Vec<_> = findings.iter().map(|finding| finding.key.as_str()).collect();
-    assert_eq!(keys, ["channels", "keep_history", "serve"]);
+    assert_eq!(keys(&findings), ["channels", "keep_history", "serve"]);
     let hint = findings[0].hint.as_deref().unwrap();
     assert!(hint.contains("deskbell trust") && hint.contains(".deskbell.toml"), "{hint}");
 
     trust::trust(&trial.sources.paths, &file).unwrap();
     let config = trial.config();
     assert_eq!(config.channels.len(), 2);
-    assert_eq!(config.serve.tokens.len(), 1);
-    assert_eq!(trial.said(), [""; 0]);
+    assert!(config.serve.tokens.is_empty(), "one daemon serves all projects");
+    assert_eq!(keys(&trial.findings()), ["keep_history", "serve"]);
 
     // The trust is in what was looked at, not in the name of the file.
     fs::write(&file, project.replace("evil.example", "worse.example")).unwrap();
@@ -337,8 +339,24 @@ fn trust_in_one_folder_is_none_in_another() {
 }
 
 #[test]
+fn the_daemon_has_the_channels_of_all_trusted_projects() {
+    let text = "[channels.a]\nkind = \"console\"\n[channels.b]\nkind = \"console\"\n";
+    let mut trial = Trial::user("[channels.a]\nkind = \"console\"\n")
+        .with("project/.deskbell.toml", text)
+        .with_variable("NTFY_TOPIC", "t");
+    let file = trial.path("project/.deskbell.toml").canonicalize().unwrap();
+    trial.sources.folder = None;
+    assert_eq!(trial.config().channels.len(), 1);
+    trust::trust(&trial.sources.paths, &file).unwrap();
+    let config = trial.config();
+    assert_eq!(config.channels.len(), 2);
+    assert_eq!(config.project_channels, [("b".parse().unwrap(), file)].into());
+    assert_eq!(config.problems.len(), 1, "a name that the user has stays the user's");
+}
+
+#[test]
 fn a_broken_project_file_stops_nothing() {
-    for text in ["[[routes]", "[mcp]\nprofile = \"hunter2\"\n", "routes = 5\n"] {
+    for text in ["[[routes]", "[[routes]]\nlevel = \"hunter2\"\nchannels = []\n", "routes = 5\n"] {
         let trial = Trial::user("[delivery]\nattempts = 3\n[mcp]\nprofile = \"arcade\"\n")
             .with("project/.deskbell.toml", text);
         let config = trial.config();

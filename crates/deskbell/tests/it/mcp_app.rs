@@ -39,6 +39,7 @@ impl Parts {
         let (rules, follow_rules) = watch::channel(Arc::new(Rules {
             routes,
             channels: names.iter().map(|name| name.parse().unwrap()).collect(),
+            project_channels: Vec::new(),
             update_interval: Duration::from_secs(5),
             skip_titles: vec!["quiet".to_owned()],
         }));

@@ -1,10 +1,10 @@
 //! What a folder says for itself: a project's routes, and the `config.sh` of mcp-push.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use serde_json::json;
 
-use crate::support::{Desk, FarEnd};
+use crate::support::{Desk, FarEnd, until};
 
 #[test]
 fn a_project_chooses_the_routes_for_what_is_reported_from_its_folder() {
@@ -31,6 +31,35 @@ fn a_project_chooses_the_routes_for_what_is_reported_from_its_folder() {
     ours.wait_for(1);
     assert_eq!((ours.requests().len(), theirs.requests().len()), (1, 1));
     assert!(theirs.requests().concat_bodies().contains("from the project"));
+}
+
+#[test]
+fn the_channels_of_a_trusted_project_are_for_its_own_reports() {
+    let (ours, theirs) = (FarEnd::start(), FarEnd::start());
+    let channel = |name: &str, far_end: &FarEnd| {
+        format!("[channels.{name}]\nkind = \"webhook_json\"\nurl = \"{}\"\n", far_end.url())
+    };
+    let mut desk = Desk::with_config(&channel("ours", &ours));
+    desk.serve();
+    let project = desk.folder().join("project");
+    fs::create_dir(&project).unwrap();
+    let file = format!("[[routes]]\nchannels = [\"theirs\"]\n{}", channel("theirs", &theirs));
+    fs::write(project.join(".deskbell.toml"), file).unwrap();
+    let run = |folder: &Path, arguments: &[&str]| {
+        assert!(desk.command(arguments).current_dir(folder).status().unwrap().success());
+    };
+    let notify = |folder: &Path, text| run(folder, &["notify", text, "-l", "error"]);
+    notify(&project, "before it is trusted");
+    run(&project, &["trust"]);
+    until("the project's channel", || {
+        desk.run(&["channel", "list"]).1.contains("theirs").then_some(())
+    });
+    notify(&desk.folder(), "from elsewhere");
+    notify(&project, "from the project");
+    let bodies = theirs.wait_for(1).concat_bodies();
+    assert!(bodies.contains("from the project"), "{bodies}");
+    assert!(ours.wait_for(1).concat_bodies().contains("from elsewhere"));
+    assert_eq!((ours.requests().len(), theirs.requests().len()), (1, 1));
 }
 
 #[test]
