@@ -392,3 +392,17 @@ fn the_demonstration_shows_the_whole_way_and_leaves_nothing_behind() {
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "something was left behind");
     assert!(!desk.state().exists(), "the user's own state was touched");
 }
+
+#[test]
+fn a_daemon_that_cannot_start_is_told_with_its_reason() {
+    let desk = Desk::with_config("not toml");
+    let (code, stdout, stderr) = desk.run(&["notify", "a"]);
+    assert_eq!((code, stdout.as_str()), (3, ""), "{stderr}");
+    assert!(stderr.contains("config.toml:1") && stderr.contains("hint: "), "{stderr}");
+    let (code, stdout, _) = desk.run(&["doctor", "--json"]);
+    assert_eq!(code, 1);
+    let bad: Vec<_> =
+        lines(&stdout).into_iter().filter(|check| check["finding"] == "bad").collect();
+    assert_eq!(bad[0]["check"], "configuration", "{stdout}");
+    assert!(bad.iter().all(|check| check["advice"].is_string()), "{stdout}");
+}
