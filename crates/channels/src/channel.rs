@@ -1,6 +1,6 @@
 //! What a channel is: one method, and a declaration that configuration, documentation, tests and dispatch read.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use deskbell_core::{
@@ -53,6 +53,8 @@ pub struct SendContext {
     pub http: Http,
     /// Where requests are written down instead of sent, if they are.
     pub preview: Option<Preview>,
+    /// What must not be seen of the channel's options. The code around a channel sets it.
+    pub secrets: Arc<[String]>,
 }
 
 impl SendContext {
@@ -60,7 +62,7 @@ impl SendContext {
     pub const TIMEOUT: Duration = Duration::from_secs(15);
 
     /// The first attempt of `delivery`.
-    pub const fn new(delivery: DeliveryId, now: Timestamp, http: Http) -> Self {
+    pub fn new(delivery: DeliveryId, now: Timestamp, http: Http) -> Self {
         Self {
             delivery,
             attempt: 1,
@@ -70,7 +72,13 @@ impl SendContext {
             timeout: Self::TIMEOUT,
             http,
             preview: None,
+            secrets: Arc::default(),
         }
+    }
+
+    /// What a far end said, fit for an error: without secrets, on one line, not too long.
+    pub fn excerpt(&self, told: &str) -> String {
+        secret::excerpt(told, &self.secrets)
     }
 
     /// The id of what is sent: the delivery's, with the number of the part from the second part on.
@@ -225,20 +233,22 @@ where
     let options = toml::Value::Table(options);
     let channel: C = options::read(schema.as_value(), options.clone())?;
     channel.check()?;
-    Ok(Box::new(Built { channel, secrets: secret::found_in(schema.as_value(), &options) }))
+    let secrets = secret::found_in(schema.as_value(), &options).into();
+    Ok(Box::new(Built { channel, secrets }))
 }
 
 /// A channel that keeps what is secret out of its errors.
 struct Built<C> {
     channel: C,
-    secrets: Vec<String>,
+    secrets: Arc<[String]>,
 }
 
 #[async_trait]
 impl<C: Channel> Channel for Built<C> {
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
+        let cx = SendContext { secrets: Arc::clone(&self.secrets), ..cx.clone() };
         // Far ends repeat what they were sent: a wrong token, the address with the key in it.
-        self.channel.send(message, cx).await.map_err(|error| SendError {
+        self.channel.send(message, &cx).await.map_err(|error| SendError {
             message: secret::mask(&error.message, &self.secrets),
             ..error
         })

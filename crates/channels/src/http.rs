@@ -145,8 +145,6 @@ pub struct Request<'a> {
     headers: HeaderMap,
     body: String,
     proxy: Option<&'a Proxy>,
-    /// What is as good as a secret that it was made of.
-    derived: Vec<String>,
     /// What is wrong with it, said when it is sent.
     problem: Option<SendError>,
 }
@@ -169,7 +167,6 @@ impl SendContext {
             headers,
             body: String::new(),
             proxy: None,
-            derived: Vec::new(),
             problem: None,
         };
         match &login {
@@ -205,11 +202,9 @@ impl<'a> Request<'a> {
     }
 
     /// Logs in with a user and a password.
-    pub fn basic(mut self, user: &str, password: &Secret) -> Self {
+    pub fn basic(self, user: &str, password: &Secret) -> Self {
         let login = BASE64_STANDARD.encode(format!("{user}:{}", password.expose()));
-        let header = format!("Basic {login}");
-        self.derived.push(login);
-        self.header(AUTHORIZATION.as_str(), &header)
+        self.header(AUTHORIZATION.as_str(), &format!("Basic {login}"))
     }
 
     /// Goes through `proxy` instead of the system's, if there is one.
@@ -252,13 +247,8 @@ impl<'a> Request<'a> {
             return Err(problem);
         }
         if let Some(preview) = &self.cx.preview {
-            let answer = preview.answer(self.written_down(), self.derived);
-            return Ok(Reply::new(
-                200,
-                &HeaderMap::new(),
-                Ok(answer.as_bytes().to_vec()),
-                self.cx.now,
-            ));
+            let answer = Ok(preview.answer(self.written_down()).as_bytes().to_vec());
+            return Ok(Reply::new(200, &HeaderMap::new(), answer, self.cx));
         }
         let options = &self.cx.http.0.options;
         let address = match &options.stand_in {
@@ -279,7 +269,7 @@ impl<'a> Request<'a> {
             .body(self.body);
         let response = request.send().await.map_err(|error| failed(&error.without_url()))?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Ok(Reply::new(status, &headers, read(response).await, self.cx.now))
+        Ok(Reply::new(status, &headers, read(response).await, self.cx))
     }
 
     fn written_down(&self) -> Value {

@@ -22,8 +22,6 @@ pub struct Preview(Arc<Mutex<Notes>>);
 
 struct Notes {
     requests: Vec<Value>,
-    /// What is as good as a secret that it was made of, such as a password in Base64.
-    derived: Vec<String>,
     /// The answer that an HTTP far end is taken to give.
     answer: &'static str,
 }
@@ -34,7 +32,7 @@ impl Preview {
             Transport::Http { accepted, .. } => accepted,
             Transport::Smtp | Transport::Mqtt | Transport::Local => "",
         };
-        Self(Arc::new(Mutex::new(Notes { requests: Vec::new(), derived: Vec::new(), answer })))
+        Self(Arc::new(Mutex::new(Notes { requests: Vec::new(), answer })))
     }
 
     /// Takes a request down.
@@ -43,10 +41,9 @@ impl Preview {
     }
 
     /// Takes an HTTP request down, and gives the answer that the far end would give.
-    pub(crate) fn answer(&self, request: Value, derived: Vec<String>) -> &'static str {
+    pub(crate) fn answer(&self, request: Value) -> &'static str {
         self.with(|notes| {
             notes.requests.push(request);
-            notes.derived.extend(derived);
             notes.answer
         })
     }
@@ -83,8 +80,7 @@ pub async fn preview(
     preview.with(|notes| {
         let mut requests = Value::Array(std::mem::take(&mut notes.requests));
         if !show_secrets {
-            let secrets = [channel.secrets(), &notes.derived].concat();
-            secret::mask_all(&mut requests, &secrets);
+            secret::mask_all(&mut requests, channel.secrets());
         }
         json!({ "kind": kind.about.name, "requests": requests })
     })

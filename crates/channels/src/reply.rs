@@ -1,22 +1,19 @@
 //! What a far end answered, and what that means: said here, once, for all channels.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use deskbell_core::{
-    delivery::{Failure, Receipt},
-    text::{self, Unit},
-};
+use deskbell_core::delivery::{Failure, Receipt};
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
 use jiff::{Timestamp, fmt::rfc2822};
 use serde_json::Value;
 
-use crate::channel::SendError;
+use crate::{
+    channel::{SendContext, SendError},
+    secret,
+};
 
 /// The longest answer that is read, in bytes.
 pub const REPLY_LIMIT: usize = 1024 * 1024;
-
-/// The longest excerpt of an answer in an error, in characters.
-const EXCERPT: usize = 200;
 
 /// What a far end answered.
 #[derive(Debug)]
@@ -26,6 +23,7 @@ pub struct Reply {
     retry_after: Option<Duration>,
     /// The body as far as it arrived. A far end that says 2xx has the message, even if its body then breaks off.
     body: Result<Vec<u8>, SendError>,
+    secrets: Arc<[String]>,
 }
 
 impl Reply {
@@ -33,10 +31,11 @@ impl Reply {
         status: u16,
         headers: &HeaderMap,
         body: Result<Vec<u8>, SendError>,
-        now: Timestamp,
+        cx: &SendContext,
     ) -> Self {
         let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        Self { status, retry_after: retry_after.and_then(|wish| wait(wish, now)), body }
+        let retry_after = retry_after.and_then(|wish| wait(wish, cx.now));
+        Self { status, retry_after, body, secrets: Arc::clone(&cx.secrets) }
     }
 
     /// The status.
@@ -101,7 +100,7 @@ impl Reply {
         let body = str::from_utf8(self.body.as_ref().ok()?).ok()?.trim();
         // A page is made for browsers and says nothing in its first characters.
         let readable = !body.is_empty() && !body.starts_with('<');
-        readable.then(|| text::cut(&text::one_line(body), EXCERPT, Unit::Characters))
+        readable.then(|| secret::excerpt(body, &self.secrets))
     }
 }
 
@@ -130,14 +129,17 @@ mod tests {
     use http::HeaderValue;
 
     use super::*;
+    use crate::http::Http;
 
     fn reply(status: u16, retry_after: Option<&'static str>, body: &str) -> Reply {
         let mut headers = HeaderMap::new();
         if let Some(wish) = retry_after {
             headers.insert(RETRY_AFTER, HeaderValue::from_static(wish));
         }
+        let delivery = "019a9c2e-5f00-7000-8000-000000000000.team".parse().unwrap();
         let now = "2026-01-02T03:04:05Z".parse().unwrap();
-        Reply::new(status, &headers, Ok(body.as_bytes().to_vec()), now)
+        let cx = SendContext::new(delivery, now, Http::default());
+        Reply::new(status, &headers, Ok(body.as_bytes().to_vec()), &cx)
     }
 
     #[test]

@@ -2,10 +2,17 @@
 
 use std::{borrow::Cow, fmt};
 
+use base64::{
+    Engine as _, alphabet,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use deskbell_core::text::{self, Unit};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
+
+use crate::url::decoded;
 
 /// What stands where a secret was.
 pub const MASK: &str = "***";
@@ -15,6 +22,9 @@ const MASKED_FROM: usize = 4;
 
 /// The shortest path of a secret address that is masked in texts.
 const PATH_MASKED_FROM: usize = 8;
+
+/// The longest excerpt of what a far end said, in characters.
+const EXCERPT: usize = 300;
 
 /// A value that never prints.
 #[derive(Clone, Deserialize)]
@@ -68,6 +78,7 @@ fn collect(schema: &Value, value: &toml::Value, found: &mut Vec<String>) {
         toml::Value::String(text) if schema.get("writeOnly") == Some(&Value::Bool(true)) => {
             found.extend(secret_parts(text));
         }
+        toml::Value::String(text) => found.extend(passwords(text)),
         toml::Value::Table(table) => {
             for (name, value) in table {
                 let property = schema.get("properties").and_then(|known| known.get(name));
@@ -95,11 +106,20 @@ fn secret_parts(value: &str) -> Vec<String> {
         None => url.path().to_owned(),
     };
     let path = path.trim_start_matches('/').to_owned();
-    let mut parts = vec![url.password().unwrap_or_default().to_owned()];
+    let mut parts = passwords(value);
     if path.len() >= PATH_MASKED_FROM {
         parts.push(path);
     }
     parts
+}
+
+/// The password in an address, as it is written there and as it is.
+fn passwords(address: &str) -> Vec<String> {
+    let url = Url::parse(address).ok();
+    let password = url.as_ref().and_then(Url::password).unwrap_or_default();
+    let mut found = vec![password.to_owned(), decoded(password)];
+    found.dedup();
+    found
 }
 
 /// Replaces each of `secrets` in `text`, however it was written there.
@@ -112,9 +132,39 @@ pub(crate) fn mask(text: &str, secrets: &[String]) -> String {
         for written in [secret.as_str(), &form, json.unwrap_or(secret), &in_path(secret)] {
             masked = masked.replace(written, MASK);
         }
+        for encoded in in_base64(&masked, secret) {
+            masked = masked.replace(&encoded, MASK);
+        }
     }
     masked
 }
+
+/// What a far end said, fit for an error: without secrets, on one line, not too long.
+///
+/// Secrets go first: a cut could leave half of one, which nobody would recognise any more.
+pub(crate) fn excerpt(told: &str, secrets: &[String]) -> String {
+    text::cut(&text::one_line(mask(told, secrets).trim()), EXCERPT, Unit::Characters)
+}
+
+/// The words of `text` that are Base64 and hold `secret`, such as the user and password of a login.
+fn in_base64(text: &str, secret: &str) -> Vec<String> {
+    // A word in Base64 is a third longer than what it holds.
+    let least = secret.len() * 4 / 3;
+    text.split(|character: char| !character.is_ascii_alphanumeric() && !"+/-_".contains(character))
+        .filter(|word| word.len() >= least)
+        .filter(|word| {
+            let decoded = BASE64_ANY.decode(word.replace('-', "+").replace('_', "/"));
+            decoded.is_ok_and(|decoded| String::from_utf8_lossy(&decoded).contains(secret))
+        })
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Base64 with or without padding.
+const BASE64_ANY: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// A secret as it stands in the path of an address.
 fn in_path(secret: &str) -> String {
@@ -152,7 +202,7 @@ mod tests {
     fn secrets_are_found_wherever_the_schema_has_them_row_116() {
         let secret = json!({ "type": ["string", "null"], "writeOnly": true });
         let schema = json!({ "properties": {
-            "token": secret, "topic": { "type": "string" },
+            "token": secret, "topic": { "type": "string" }, "server": { "type": "string" },
             "headers": { "additionalProperties": secret }, "keys": { "items": secret },
             "url": secret,
         }});
@@ -160,6 +210,7 @@ mod tests {
             r#"
                 token = "t0ken"
                 topic = "open"
+                server = "http://me:p%40ssword@push.example.com/a/long/path"
                 keys = ["k1-secret"]
                 url = "https://user:passw0rd@hooks.example.com/services/T0/B1?key=x"
                 [headers]
@@ -169,8 +220,25 @@ mod tests {
         .unwrap();
         let mut found = found_in(&schema, &toml::Value::Table(options));
         found.sort();
-        let expected = ["h-secret", "k1-secret", "passw0rd", "services/T0/B1?key=x", "t0ken"];
+        let expected = [
+            "h-secret",
+            "k1-secret",
+            "p%40ssword",
+            "p@ssword",
+            "passw0rd",
+            "services/T0/B1?key=x",
+            "t0ken",
+        ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn no_half_of_a_secret_is_left_by_a_cut_row_116() {
+        let secrets = ["hunter2-hunter2".to_owned()];
+        for before in 270..310 {
+            let told = format!("{} hunter2-hunter2 after", "x".repeat(before));
+            assert!(!excerpt(&told, &secrets).contains("hunter"), "{before}");
+        }
     }
 
     #[test]
@@ -183,6 +251,7 @@ mod tests {
         check("?key=a%2Fb+%22c%22", "?key=***");
         check("/a%2Fb%20%22c%22/send", "/***/send");
         check(r#"{"token":"a/b \"c\""}"#, r#"{"token":"***"}"#);
+        check("Basic bWU6YS9iICJjIg==", "Basic ***==");
         check("abc stays, it is too short", "abc stays, it is too short");
     }
 }

@@ -76,7 +76,7 @@ impl Channel for DingTalkBot {
             .accepted()
             .await?
             .json()?;
-        verdict(&answer)
+        verdict(&answer, cx)
     }
 }
 
@@ -131,7 +131,7 @@ fn content(message: &Message) -> Value {
 }
 
 /// What the answer means; refusals come with status 200.
-fn verdict(answer: &Value) -> Result<Receipt, SendError> {
+fn verdict(answer: &Value, cx: &SendContext) -> Result<Receipt, SendError> {
     let code = answer.get("errcode").and_then(Value::as_i64);
     let reason = answer.get("errmsg").and_then(Value::as_str).unwrap_or_default();
     match code {
@@ -142,11 +142,11 @@ fn verdict(answer: &Value) -> Result<Receipt, SendError> {
         Some(-1) => Err(SendError::temporary("DingTalk is busy")),
         Some(310_000) => Err(SendError::permanent(format!(
             "the robot's security settings refuse the message; check `secret` or its keywords: {}",
-            text::cut(&text::one_line(reason), 200, Unit::Characters)
+            cx.excerpt(reason)
         ))),
         Some(code) => Err(SendError::permanent(format!(
             "DingTalk refused with {code}: {}",
-            text::cut(&text::one_line(reason), 200, Unit::Characters)
+            cx.excerpt(reason)
         ))),
         None => Err(SendError::temporary("DingTalk answered without a verdict")),
     }

@@ -1,6 +1,5 @@
 use std::{net::IpAddr, path::PathBuf, sync::OnceLock};
 
-use deskbell_core::text::{cut, one_line};
 use lettre::{
     AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor,
     transport::smtp::{
@@ -97,7 +96,7 @@ impl Channel for Smtp {
             }));
             return Ok(Receipt::default());
         }
-        self.server(cx)?.send(mail).await.map_err(|error| failure(&error))?;
+        self.server(cx)?.send(mail).await.map_err(|error| failure(&error, cx))?;
         Ok(Receipt { message_id: Some(mail::message_id(cx, &self.from)) })
     }
 
@@ -161,8 +160,8 @@ impl Smtp {
 }
 
 /// What a failure means: servers say it with the first digit of their code.
-fn failure(error: &Error) -> SendError {
-    let told = cut(&one_line(&error.to_string()), 300, Unit::Characters);
+fn failure(error: &Error, cx: &SendContext) -> SendError {
+    let told = cx.excerpt(&error.to_string());
     if error.is_permanent() || error.is_client() {
         SendError::permanent(format!("the mail server refused: {told}"))
     } else if error.is_transient() {

@@ -1,9 +1,6 @@
 use std::time::Duration;
 
-use deskbell_core::{
-    delivery::Failure,
-    text::{cut, one_line},
-};
+use deskbell_core::delivery::Failure;
 use serde::Serialize;
 
 use crate::prelude::*;
@@ -158,7 +155,7 @@ impl Telegram {
         if answer.get("ok") == Some(&Value::Bool(true)) {
             Ok(receipt(&answer, "/result/message_id"))
         } else {
-            Err(refusal(&answer, &reply.failure()))
+            Err(refusal(&answer, &reply.failure(), cx))
         }
     }
 }
@@ -205,11 +202,10 @@ impl From<Refusal> for SendError {
 }
 
 /// What a refusal means; `by_status` is what its status says.
-fn refusal(answer: &Value, by_status: &SendError) -> Refusal {
+fn refusal(answer: &Value, by_status: &SendError, cx: &SendContext) -> Refusal {
     let told = answer.get("description").and_then(Value::as_str).unwrap_or("no description");
     let code = answer.get("error_code").and_then(Value::as_u64).unwrap_or_default();
-    let mut message =
-        format!("Telegram refused with {code}: {}", cut(&one_line(told), 200, Unit::Characters));
+    let mut message = format!("Telegram refused with {code}: {}", cx.excerpt(told));
     if let Some(chat) = answer.pointer("/parameters/migrate_to_chat_id") {
         message = format!("the group became a supergroup; set `chat_id` to {chat}");
     }

@@ -1,9 +1,13 @@
 //! The outgoing HTTP client: what it follows, reads, waits for and refuses.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use deskbell_channels::SendContext;
 use deskbell_core::{delivery::Failure, event::Format};
+use rustls::{
+    ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+};
 use tokio::io::AsyncWriteExt as _;
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
 
@@ -109,12 +113,21 @@ async fn errors_name_no_address_row_116() {
     }
 }
 
+fn server_config(certificate: &Certificate) -> Arc<ServerConfig> {
+    let chain = vec![CertificateDer::from_pem_file(certificate.path()).unwrap()];
+    let key = PrivateKeyDer::from_pem_file(certificate.key()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider);
+    let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    Arc::new(config.with_single_cert(chain, key).unwrap())
+}
+
 #[tokio::test]
 async fn a_certificate_nobody_vouches_for_is_refused() {
     let certificate = Certificate::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let config = certificate.server_config();
+    let config = server_config(&certificate);
     let server = std::thread::spawn(move || {
         let mut connection = rustls::ServerConnection::new(config).unwrap();
         let (mut stream, _) = listener.accept().unwrap();

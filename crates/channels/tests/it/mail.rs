@@ -1,115 +1,33 @@
 //! Mail through a real Exim, which keeps what it gets in its queue.
 
-use std::{fs, path::Path};
-
 use deskbell_core::{Message, delivery::Failure, event::Format};
 
 use crate::{
     Configured, configured,
-    real::{Certificate, Server},
+    mail_server::{MailServer, PASSWORD},
     sample::{context, message, step, titled},
 };
 
-const PASSWORD: &str = "mail-password-0001";
-
-struct MailServer {
-    server: Server,
-    certificate: Certificate,
-}
-
-impl MailServer {
-    fn start() -> Self {
-        let certificate = Certificate::new();
-        let server = Server::start("exim4", |folder, port| {
-            let file = folder.join("exim.conf");
-            fs::write(&file, configuration(folder, port, &certificate)).unwrap();
-            ["-C", file.to_str().unwrap(), "-bdf"].map(str::to_owned).to_vec()
-        });
-        Self { server, certificate }
-    }
-
-    /// A channel to this server; `more` overrides and adds options.
-    fn channel(&self, more: &str) -> Configured {
-        let defaults = format!(
-            "host = 'localhost'\nport = {}\nuser = 'bell'\npassword = '{PASSWORD}'\nca_file = '{}'\n\
-             from = 'Bell <bell@example.com>'\nto = ['ada@example.com', 'grace@example.com']",
-            self.server.port,
-            self.certificate.path().display(),
-        );
-        let mut options: toml::Table = toml::from_str(&defaults).unwrap();
-        for (name, value) in toml::from_str::<toml::Table>(more).unwrap() {
-            match value.as_str() {
-                Some("-") => options.remove(&name),
-                _ => options.insert(name, value),
-            };
-        }
-        configured("smtp", &options.to_string())
-    }
-
-    /// The queued mails, each with its envelope and headers before its text.
-    fn mails(&self) -> Vec<String> {
-        let mut ids: Vec<_> = fs::read_dir(self.server.folder.path().join("spool/input"))
-            .into_iter()
-            .flatten()
-            .map(|entry| entry.unwrap().path().to_str().unwrap().to_owned())
-            .filter_map(|path| path.strip_suffix("-H").map(str::to_owned))
-            .collect();
-        ids.sort();
-        let read = |id: &String| {
-            ["-H", "-D"].map(|part| fs::read_to_string(format!("{id}{part}")).unwrap()).concat()
+/// A channel to `server`; `more` overrides and adds options.
+fn channel(server: &MailServer, more: &str) -> Configured {
+    let defaults = format!(
+        "host = 'localhost'\nport = {}\nuser = 'bell'\npassword = '{PASSWORD}'\nca_file = '{}'\n\
+         from = 'Bell <bell@example.com>'\nto = ['ada@example.com', 'grace@example.com']",
+        server.port(),
+        server.ca_file().display(),
+    );
+    let mut options: toml::Table = toml::from_str(&defaults).unwrap();
+    for (name, value) in toml::from_str::<toml::Table>(more).unwrap() {
+        match value.as_str() {
+            Some("-") => options.remove(&name),
+            _ => options.insert(name, value),
         };
-        ids.iter().map(read).collect()
     }
-}
-
-fn configuration(folder: &Path, port: u16, certificate: &Certificate) -> String {
-    let (spool, cert, key) = (folder.join("spool"), certificate.path(), certificate.key());
-    format!(
-        r#"
-spool_directory = {spool}
-log_file_path = {spool}/%slog
-pid_file_path = {folder}/pid
-primary_hostname = mail.example.com
-daemon_smtp_ports = {port}
-local_interfaces = 127.0.0.1
-tls_advertise_hosts = *
-tls_certificate = {cert}
-tls_privatekey = {key}
-auth_advertise_hosts = *
-queue_only = true
-keep_environment =
-host_lookup =
-rfc1413_query_timeout = 0s
-acl_smtp_rcpt = rcpt
-acl_smtp_data = data
-begin acl
-rcpt:
-  deny message = no such user here
-       local_parts = nobody
-  defer message = try again later
-       local_parts = later
-  accept authenticated = *
-  deny message = log in first
-data:
-  accept
-begin authenticators
-plain:
-  driver = plaintext
-  public_name = PLAIN
-  server_prompts = :
-  server_condition = ${{if and{{{{eq{{$auth2}}{{bell}}}}{{eq{{$auth3}}{{{PASSWORD}}}}}}}}}
-  server_set_id = $auth2
-  server_advertise_condition = ${{if eq{{$tls_in_cipher}}{{}}{{}}{{*}}}}
-"#,
-        spool = spool.display(),
-        folder = folder.display(),
-        cert = cert.display(),
-        key = key.display(),
-    )
+    configured("smtp", &options.to_string())
 }
 
 async fn sent(server: &MailServer, message: &Message) -> String {
-    let receipt = server.channel("").deliver(message, &context(message, None)).await.unwrap();
+    let receipt = channel(server, "").deliver(message, &context(message, None)).await.unwrap();
     let mail = server.mails().pop().unwrap();
     assert!(mail.contains(&receipt.message_id.unwrap()), "{mail}");
     mail
@@ -174,7 +92,7 @@ async fn refusals_mean_what_their_code_says() {
         ("user = '-'\npassword = '-'", Failure::Permanent, "log in first"),
         ("ca_file = '-'", temporary, "certificate"),
     ] {
-        let error = server.channel(options).deliver(&message, &cx).await.unwrap_err();
+        let error = channel(&server, options).deliver(&message, &cx).await.unwrap_err();
         assert_eq!(error.failure, failure, "{options}: {error}");
         assert!(error.message.contains(told), "{options}: {error}");
         // Row 116.

@@ -6,6 +6,7 @@
 mod fake_dingtalk;
 #[path = "../fakes/telegram.rs"]
 mod fake_telegram;
+mod mail_server;
 mod real;
 #[path = "../sample.rs"]
 mod sample;

@@ -5,14 +5,9 @@ use std::{
     net::{TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::Arc,
     time::Duration,
 };
 
-use rustls::{
-    ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
-};
 use tempfile::TempDir;
 
 /// How long a server may take to listen. Long, because a loaded machine is no failure.
@@ -41,19 +36,6 @@ impl Certificate {
 
     pub(crate) fn key(&self) -> PathBuf {
         self.folder.path().join("key.pem")
-    }
-
-    /// For servers that are written here.
-    pub(crate) fn server_config(&self) -> Arc<ServerConfig> {
-        let certificate = CertificateDer::from_pem_file(self.path()).unwrap();
-        let key = PrivateKeyDer::from_pem_file(self.key()).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate], key);
-        Arc::new(config.unwrap())
     }
 }
 
