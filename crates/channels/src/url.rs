@@ -1,8 +1,10 @@
 //! Addresses that stand for a whole channel, as Apprise writes them: `ntfy://topic`, `tgram://TOKEN/CHAT`.
 //!
 //! They are read here once; what their parts mean is said in the file of the kind. Nothing of an address is ever
-//! repeated in an error except its scheme and the names of its parameters, because everything else may be a token.
+//! repeated in an error except a scheme that is known and the names of its parameters, because everything else may be
+//! a token.
 
+use deskbell_core::text::{self, Unit};
 use percent_encoding::percent_decode_str;
 
 use crate::channel::{ChannelKind, ConfigError};
@@ -56,9 +58,11 @@ pub(crate) fn read(
         return Err(unknown_scheme(kinds, &url.scheme));
     };
     let options = (urls.read)(&mut url)?;
-    match url.query.iter().map(|(name, _)| name).find(|name| !GENERAL.contains(&name.as_str())) {
+    match url.query.iter().find(|(name, _)| !GENERAL.contains(&name.as_str())) {
         None => Ok((kind.about.name, options)),
-        Some(name) => Err(url.wrong(&format!("has the unknown parameter {}", quoted(name)))),
+        // A parameter without a value may be a key that stands there alone.
+        Some((_, value)) if value.is_empty() => Err(url.wrong("has a parameter without a value")),
+        Some((name, _)) => Err(url.wrong(&format!("has the unknown parameter {}", quoted(name)))),
     }
 }
 
@@ -68,17 +72,17 @@ fn unknown_scheme(kinds: &[ChannelKind], scheme: &str) -> ConfigError {
         .map(|known| (strsim::jaro_winkler(known, scheme), known))
         .filter(|(likeness, _)| *likeness > 0.7)
         .max_by(|one, other| one.0.total_cmp(&other.0));
-    let scheme = quoted(scheme);
+    // What is unknown is not repeated: it may be a secret in the wrong place.
+    let refusal = "no kind of channel takes such an address";
     ConfigError(match near {
-        Some((_, meant)) => format!("no channel takes {scheme} addresses; did you mean `{meant}`?"),
-        None => format!("no channel takes {scheme} addresses"),
+        Some((_, meant)) => format!("{refusal}; did you mean `{meant}://`?"),
+        None => refusal.to_owned(),
     })
 }
 
-/// A name from an address, cut and cleaned.
+/// The name of a parameter, cleaned and cut.
 fn quoted(name: &str) -> String {
-    let name: String = name.chars().filter(|character| !character.is_control()).take(40).collect();
-    format!("`{name}`")
+    format!("`{}`", text::cut(&text::one_line(name), 40, Unit::Characters))
 }
 
 impl ServiceUrl {
@@ -174,7 +178,7 @@ impl ServiceUrl {
 
     /// What is wrong with this address, as a sentence.
     pub fn wrong(&self, what: &str) -> ConfigError {
-        ConfigError(format!("the {} address {what}", quoted(&self.scheme)))
+        ConfigError(format!("the `{}` address {what}", self.scheme))
     }
 }
 
@@ -275,8 +279,9 @@ mod tests {
             assert_eq!(from_url(address).unwrap_err().to_string(), expected);
         }
         check("no address", "the address has no scheme, such as `ntfy://`");
-        check("ntfyy://x", "no channel takes `ntfyy` addresses; did you mean `ntfy`?");
-        check("zzz://secret", "no channel takes `zzz` addresses");
+        check("ntfyy://x", "no kind of channel takes such an address; did you mean `ntfy://`?");
+        check("zzz://secret", "no kind of channel takes such an address");
+        check("ntfy://t?secret", "the `ntfy` address has a parameter without a value");
         check("tgram://1:secret", "the `tgram` address names no chat");
         check("tgram://1:s/1/2", "the `tgram` address names more than one chat; a channel has one");
         check("mqtt://h:secret/t", "the `mqtt` address has a port that is no number");

@@ -11,7 +11,6 @@
 mod fake_telegram;
 #[path = "../../../channels/tests/it/mail_server.rs"]
 mod mail_server;
-#[expect(dead_code, reason = "the channels' own tests use all of it")]
 #[path = "../../../channels/tests/it/real.rs"]
 mod real;
 

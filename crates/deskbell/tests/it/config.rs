@@ -270,7 +270,7 @@ channels = ["good", "gone", "off"]
         "user.toml:8:11: `channels.not a name`: the name is not right; expected a name of 1 to 64 letters, digits, `-` and `_`",
         "user.toml:12:1: `channels.no_secret.topic`: the variable NOT_THERE is not set",
         "user.toml:15:1: `channels.many.per_minute`: expected a whole number that is not negative",
-        "user.toml:19:11: `channels.apprise`: `url`: no channel takes `ntfi` addresses; did you mean `ntfy`?",
+        "user.toml:19:11: `channels.apprise`: `url`: no kind of channel takes such an address; did you mean `ntfy://`?",
         "user.toml:24:1: `channels.option`: unknown option `tokn`; did you mean `token`?",
         "user.toml:26:21: `routes[0].channels[1]`: there is no such channel",
     ];
