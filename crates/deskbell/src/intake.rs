@@ -3,7 +3,7 @@
 use std::{
     collections::hash_map::DefaultHasher,
     hash::{Hash as _, Hasher as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -142,7 +142,7 @@ impl Intake {
     pub async fn accept(&self, mut report: Report) -> Result<Accepted, Refusal> {
         report.content.check(report.text_field)?;
         report.source = report.source.cleaned();
-        let rules = self.rules_for(&report).await;
+        let rules = self.rules_from(report.folder.as_deref()).await;
         check_names(&report.to, &rules)?;
         let _turn = match &report.kind {
             Kind::Run(step) => Some(self.run_lock(&step.run).lock().await),
@@ -174,10 +174,10 @@ impl Intake {
         Err(JournalError::Busy { retry_after: Duration::from_millis(100) }.into())
     }
 
-    /// The rules for `report`: the user's, with the routes and the channels of the project that it comes from.
-    async fn rules_for(&self, report: &Report) -> Arc<Rules> {
+    /// The rules for what is reported from `folder`: the user's, with the routes and the channels of its project.
+    pub async fn rules_from(&self, folder: Option<&Path>) -> Arc<Rules> {
         let rules = Arc::clone(&self.rules.borrow());
-        let (Some(projects), Some(folder)) = (&self.projects, &report.folder) else {
+        let (Some(projects), Some(folder)) = (&self.projects, folder) else {
             return rules;
         };
         let Some(project) = projects.of(folder).await else {

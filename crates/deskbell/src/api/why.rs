@@ -1,10 +1,10 @@
 //! Where an event went, and why: each route, each delivery, each attempt.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use axum::{
-    Json,
-    extract::{Path, State},
+    Extension, Json,
+    extract::{self, State},
     response::{IntoResponse as _, Response},
 };
 use deskbell_core::{
@@ -20,41 +20,45 @@ use super::{
     query::LIMIT_MAX,
     wire::{EventBody, RouteBody, WhyBody},
 };
-use crate::{app::App, config::Config, journal::DeliveryQuery};
+use crate::{app::App, auth::Identity, intake::Rules, journal::DeliveryQuery};
 
 /// Explains an event.
 pub(super) async fn why(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    identity: Option<Extension<Identity>>,
+    extract::Path(id): extract::Path<String>,
 ) -> Result<Response, Problem> {
     let entry = events::find(&app, &id).await?;
     let query =
         DeliveryQuery { event: Some(entry.event.id), limit: LIMIT_MAX, ..DeliveryQuery::default() };
     let found = app.journal.deliveries(query).await?;
     let deliveries = found.into_iter().map(|delivery| deliveries::body(&app, delivery)).collect();
-    let config = Arc::clone(&app.config.borrow());
+    // A folder names a file to read, so only the user's own look at events looks at it.
+    let is_own = identity.is_none_or(|Extension(identity)| identity.as_str() == Identity::LOCAL);
+    let folder = entry.event.source.project.as_ref().filter(|_| is_own).map(Path::new);
+    let rules = app.intake.rules_from(folder).await;
     let body = WhyBody {
-        chosen_by: chosen_by(&entry.event, &config),
-        routes: verdicts(&entry.event, &config.routes),
+        chosen_by: chosen_by(&entry.event, &rules),
+        routes: verdicts(&entry.event, &rules.routes),
         deliveries,
         event: EventBody::of(entry.cursor, &entry.event),
     };
     Ok(Json(body).into_response())
 }
 
-fn chosen_by(event: &Event, config: &Config) -> String {
+fn chosen_by(event: &Event, rules: &Rules) -> String {
     let title = event.content.title.as_deref().map(str::trim);
-    if title.is_some_and(|title| config.skip_titles.iter().any(|skip| skip.trim() == title)) {
+    if title.is_some_and(|title| rules.skip_titles.iter().any(|skip| skip.trim() == title)) {
         return "its title is one of those that are never pushed".to_owned();
     }
     if !event.to.is_empty() {
         return "the reporter named the channels, which goes before every route".to_owned();
     }
-    if !config.routes.is_empty() {
+    if !rules.routes.is_empty() {
         return "the routes, the first that takes it".to_owned();
     }
-    if config.channels.is_empty() {
-        return "no channel is configured: it is in the journal and on the live stream".to_owned();
+    if rules.channels.is_empty() {
+        return "no channel works: it is in the journal and on the live stream".to_owned();
     }
     if !matches!(event.kind, Kind::Notice) || event.level >= Level::Error {
         return "there are no routes: pushes, runs and notices of level error and above go to every channel"

@@ -406,3 +406,15 @@ fn a_daemon_that_cannot_start_is_told_with_its_reason() {
     assert_eq!(bad[0]["check"], "configuration", "{stdout}");
     assert!(bad.iter().all(|check| check["advice"].is_string()), "{stdout}");
 }
+
+#[test]
+fn why_looks_at_the_routes_of_the_project_that_the_event_comes_from() {
+    let far_end = FarEnd::start();
+    let desk = with_channel(&far_end);
+    let route = "[[routes]]\ncontext = [\"safety\"]\nchannels = [\"far\"]\n";
+    std::fs::write(desk.folder().join(".deskbell.toml"), route).unwrap();
+    desk.run(&["notify", "a", "-c", "safety"]);
+    let (_, stdout, _) = desk.run(&["why"]);
+    assert!(stdout.contains("route 1 (context safety → far): matches"), "{stdout}");
+    assert_eq!(far_end.wait_for(1).len(), 1);
+}
