@@ -154,7 +154,7 @@ pub enum Transport {
     Local,
 }
 
-/// The longest title and body that a far end takes, counted as it counts: after escaping.
+/// What a far end takes: the longest title and body, counted as it counts, after escaping; and how often.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The longest title.
@@ -163,11 +163,14 @@ pub struct Limits {
     pub body: usize,
     /// What both are counted in.
     pub unit: Unit,
+    /// How many messages a minute, where more have consequences; the configuration may set less or more.
+    pub per_minute: Option<u32>,
 }
 
 impl Limits {
     /// A far end that takes whatever an event may hold.
-    pub const NONE: Self = Self { title: usize::MAX, body: usize::MAX, unit: Unit::Characters };
+    pub const NONE: Self =
+        Self { title: usize::MAX, body: usize::MAX, unit: Unit::Characters, per_minute: None };
 }
 
 /// A kind of channel.

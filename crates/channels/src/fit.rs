@@ -122,7 +122,7 @@ mod tests {
             docs: "",
             transport: Transport::Local,
             dialect,
-            limits: Limits { title: 40, body: limit, unit },
+            limits: Limits { title: 40, body: limit, unit, ..Limits::NONE },
             edits: true,
             example: "",
         }

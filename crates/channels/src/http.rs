@@ -59,8 +59,29 @@ pub struct Http(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     options: HttpOptions,
-    /// Built when first needed, because reading the machine's certificates takes up to 30 ms. By proxy.
-    clients: Mutex<HashMap<Option<String>, reqwest::Client>>,
+    /// Built when first needed, because reading the machine's certificates takes up to 30 ms.
+    clients: Mutex<HashMap<Way, reqwest::Client>>,
+}
+
+/// How a request leaves this machine, if it does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Way {
+    /// By the proxy that the system names, if it names one.
+    System,
+    /// By a proxy of the channel's own.
+    Proxy(String),
+    /// Straight to this machine, of which a proxy knows another one.
+    Direct,
+}
+
+impl Way {
+    fn to(address: &Address, proxy: Option<&Proxy>) -> Self {
+        match proxy {
+            Some(proxy) => Self::Proxy(proxy.as_str().to_owned()),
+            None if is_this_machine(address) => Self::Direct,
+            None => Self::System,
+        }
+    }
 }
 
 impl Http {
@@ -69,17 +90,16 @@ impl Http {
         Self(Arc::new(Shared { options, clients: Mutex::default() }))
     }
 
-    fn client(&self, proxy: Option<&Proxy>) -> Result<reqwest::Client, SendError> {
-        let key = proxy.map(|proxy| proxy.as_str().to_owned());
+    fn client(&self, way: Way) -> Result<reqwest::Client, SendError> {
         let mut clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = clients.get(&key) {
+        if let Some(client) = clients.get(&way) {
             return Ok(client.clone());
         }
-        let client = build(&self.0.options, proxy)?;
+        let client = build(&self.0.options, &way)?;
         if clients.len() >= CLIENTS_LIMIT {
             clients.clear();
         }
-        clients.insert(key, client.clone());
+        clients.insert(way, client.clone());
         Ok(client)
     }
 }
@@ -91,23 +111,24 @@ impl fmt::Debug for Http {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the client that everything else uses")]
-fn build(options: &HttpOptions, proxy: Option<&Proxy>) -> Result<reqwest::Client, SendError> {
+fn build(options: &HttpOptions, way: &Way) -> Result<reqwest::Client, SendError> {
     let mut tls =
         tls::client_config(None).map_err(|error| SendError::permanent(error.to_string()))?;
     tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    let mut builder = reqwest::Client::builder()
+    let builder = reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .connect_timeout(options.connect_timeout)
         // A redirect could carry a token to another host, or a request past the guard.
         .redirect(reqwest::redirect::Policy::none())
         .dns_resolver(Arc::new(Guarded { allow_link_local: options.allow_link_local }));
-    if let Some(proxy) = proxy {
-        let proxy = reqwest::Proxy::all(proxy.as_str());
-        builder = builder.proxy(proxy.map_err(|error| failed(&error.without_url()))?);
-    }
-    if options.stand_in.is_some() {
-        builder = builder.no_proxy();
-    }
+    let builder = match way {
+        Way::System => builder,
+        Way::Direct => builder.no_proxy(),
+        Way::Proxy(proxy) => {
+            let proxy = reqwest::Proxy::all(proxy).map_err(|error| failed(&error.without_url()));
+            builder.proxy(proxy?)
+        }
+    };
     builder.build().map_err(|error| failed(&error.without_url()))
 }
 
@@ -262,7 +283,7 @@ impl<'a> Request<'a> {
         let request = self
             .cx
             .http
-            .client(self.proxy)?
+            .client(Way::to(&address, self.proxy))?
             .request(self.method, address.url().clone())
             .headers(self.headers)
             .timeout(self.cx.timeout)
@@ -292,12 +313,21 @@ impl<'a> Request<'a> {
 
 /// Whether `address` is written as a number that the guard refuses. Names are looked at when they are resolved.
 fn names_refused(address: &Address) -> bool {
-    let number = match address.url().host() {
-        Some(Host::Ipv4(number)) => IpAddr::V4(number),
-        Some(Host::Ipv6(number)) => IpAddr::V6(number),
-        Some(Host::Domain(_)) | None => return false,
-    };
-    guard::is_refused(number)
+    number(address).is_some_and(guard::is_refused)
+}
+
+fn is_this_machine(address: &Address) -> bool {
+    let name = address.url().host_str();
+    number(address).is_some_and(|number| number.is_loopback()) || name == Some("localhost")
+}
+
+/// The network address that `address` is written as, if it names no host.
+fn number(address: &Address) -> Option<IpAddr> {
+    match address.url().host()? {
+        Host::Ipv4(number) => Some(IpAddr::V4(number)),
+        Host::Ipv6(number) => Some(IpAddr::V6(number)),
+        Host::Domain(_) => None,
+    }
 }
 
 /// Reads the body up to [`REPLY_LIMIT`]; the rest is left where it is.

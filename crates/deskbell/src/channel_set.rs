@@ -95,7 +95,7 @@ impl ReadyChannel {
     fn build(options: &ChannelOptions, http: &Http) -> Result<Self, String> {
         let kind = kind(&options.kind)?;
         let channel = kind.build(options.options.clone()).map_err(|error| error.to_string())?;
-        let (http, per_minute) = (http.clone(), options.per_minute);
+        let (http, per_minute) = (http.clone(), per_minute(kind, options));
         Ok(Self { kind, channel, http, per_minute, options: options.options.clone() })
     }
 
@@ -112,9 +112,14 @@ impl ReadyChannel {
 
     fn is_built_from(&self, options: &ChannelOptions) -> bool {
         self.kind.about.name == options.kind
-            && self.per_minute == options.per_minute
+            && self.per_minute == per_minute(self.kind, options)
             && self.options == options.options
     }
+}
+
+/// How many messages a minute a channel takes: what the user says, else what its far end is known to take.
+fn per_minute(kind: &ChannelKind, options: &ChannelOptions) -> Option<u32> {
+    options.per_minute.or(kind.about.limits.per_minute)
 }
 
 /// The kind that a configuration calls `name`.

@@ -14,8 +14,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<DingTalkBot>(About {
         refused: Some(r#"{"errcode":300001,"errmsg":"token is not exist"}"#),
     },
     dialect: Dialect::DingTalk,
-    // 20,000 bytes for the whole request.
-    limits: Limits { title: 1_000, body: 18_000, unit: Unit::Bytes },
+    // 20,000 bytes for the whole request. Who sends more than 20 a minute is shut out for ten minutes.
+    limits: Limits { title: 1_000, body: 18_000, unit: Unit::Bytes, per_minute: Some(20) },
     edits: false,
     example: r#"
         token = "8f14e45fceea167a5a36dedd4bea2543"

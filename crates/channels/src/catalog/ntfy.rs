@@ -6,7 +6,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
     transport: Transport::Http { accepted: r#"{"id":"x1"}"#, refused: Some(r#"{"code":40301}"#) },
     dialect: Dialect::Markdown,
     // The server turns longer messages into attached files.
-    limits: Limits { title: 250, body: 4_096, unit: Unit::Bytes },
+    limits: Limits { title: 250, body: 4_096, unit: Unit::Bytes, per_minute: None },
     edits: true,
     example: r#"
         topic = "builds-7f3a"

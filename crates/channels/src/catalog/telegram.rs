@@ -16,7 +16,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Telegram>(About {
     },
     dialect: Dialect::TelegramHtml,
     // 4,096 UTF-16 units for title and body together, counted without tags.
-    limits: Limits { title: 256, body: 3_800, unit: Unit::Utf16 },
+    limits: Limits { title: 256, body: 3_800, unit: Unit::Utf16, per_minute: None },
     edits: true,
     example: r#"
         token = "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw"

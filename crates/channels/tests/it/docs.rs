@@ -107,15 +107,17 @@ fn transport(kind: &ChannelKind) -> &'static str {
 }
 
 fn limits(limits: Limits) -> String {
+    let often = limits.per_minute.map(|often| format!(", {often} messages a minute"));
     if limits.body == usize::MAX {
-        return "none".to_owned();
+        return format!("none{}", often.unwrap_or_default());
     }
     let unit = match limits.unit {
         Unit::Bytes => "bytes",
         Unit::Characters => "characters",
         Unit::Utf16 => "UTF-16 units",
     };
-    format!("title {} and text {} {unit}", limits.title, limits.body)
+    let often = often.unwrap_or_default();
+    format!("title {} and text {} {unit}{often}", limits.title, limits.body)
 }
 
 fn success(kind: &ChannelKind) -> &'static str {

@@ -205,3 +205,20 @@ fn a_mail_reaches_a_real_server_and_a_repeat_has_the_same_id() {
     let id = deliveries[0]["message_id"].as_str().unwrap();
     assert!(mail.contains(&format!("Message-ID: {id}")), "{id} is not in {mail}");
 }
+
+/// Slim containers have no certificates, and may name a proxy that this machine's far ends know nothing of.
+#[test]
+fn a_machine_without_certificates_still_sends() {
+    let far_end = FarEnd::start();
+    let url = far_end.url();
+    let mut desk =
+        Desk::with_config(&format!("[channels.hook]\nkind = 'webhook_json'\nurl = '{url}'\n"));
+    desk.serve_with_env(&[
+        ("SSL_CERT_FILE", "/nowhere/certificates.pem"),
+        ("SSL_CERT_DIR", "/nowhere"),
+        ("HTTP_PROXY", "http://127.0.0.1:1"),
+        ("ALL_PROXY", "http://127.0.0.1:1"),
+    ]);
+    done(&desk, &["notify", "text", "--to", "hook"]);
+    assert_eq!(far_end.wait_for(1)[0].json()["body"], "text");
+}
