@@ -1,0 +1,125 @@
+//! What is wrong with a body that could not be read: which field, what is in it, what was expected.
+//!
+//! The parser stops at a byte; the caller thinks in fields. So the body is read a second time, but only when it is
+//! wrong.
+
+use deskbell_core::{Invalid, text};
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use crate::api::problem::Problem;
+
+/// What a field of a report must look like.
+struct Field {
+    name: &'static str,
+    fits: fn(&Value) -> bool,
+    expected: &'static str,
+}
+
+const fn field(name: &'static str, fits: fn(&Value) -> bool, expected: &'static str) -> Field {
+    Field { name, fits, expected }
+}
+
+const FIELDS: &[Field] = &[
+    field("kind", Value::is_string, "one of notice, push, run"),
+    field("text", Value::is_string, "a text"),
+    field("message", Value::is_string, "a text"),
+    field("title", Value::is_string, "a text"),
+    field("level", Value::is_string, "the name of a level"),
+    field("context", Value::is_string, "a category"),
+    field("format", Value::is_string, "text or markdown"),
+    field("data", |_| true, "anything"),
+    field("to", is_list_of_texts, "a list of channel names"),
+    field("run", Value::is_object, "an object with id and phase"),
+    field("source", Value::is_object, "an object with client, session, project and host"),
+    field("key", Value::is_string, "a text"),
+];
+
+const RUN_FIELDS: &[Field] = &[
+    field("run.id", Value::is_string, "a text"),
+    field("run.phase", Value::is_string, "one of start, update, end, error"),
+    field("run.step", Value::is_string, "a text"),
+    field("run.progress", Value::is_number, "a number from 0 to 1"),
+    field("run.timestamp", Value::is_string, "a time such as 2026-01-17T12:00:00Z"),
+];
+
+const SOURCE_FIELDS: &[Field] = &[
+    field("source.client", Value::is_string, "a text"),
+    field("source.session", Value::is_string, "a text"),
+    field("source.project", Value::is_string, "a text"),
+    field("source.host", Value::is_string, "a text"),
+];
+
+fn is_list_of_texts(value: &Value) -> bool {
+    value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
+}
+
+/// Says what is wrong with `body`, which could not be read for `error`.
+pub(super) fn explain(body: &[u8], error: &serde_json::Error) -> Problem {
+    let Ok(value) = serde_json::from_slice::<Value>(body) else {
+        return Problem::new(
+            StatusCode::BAD_REQUEST,
+            "not-json",
+            format!("the body is not JSON: {error}"),
+        );
+    };
+    let Some(fields) = value.as_object() else {
+        return Invalid::value("body", kind_of(&value), "a JSON object").into();
+    };
+    let wrong = wrong_field(fields, FIELDS, "")
+        .or_else(|| wrong_field(fields.get("run")?.as_object()?, RUN_FIELDS, "run."))
+        .or_else(|| missing_field(fields.get("run")?.as_object()?))
+        .or_else(|| wrong_field(fields.get("source")?.as_object()?, SOURCE_FIELDS, "source."));
+    wrong.map_or_else(
+        // A field given twice is the one thing that a `Value` does not show.
+        || Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", error.to_string()),
+        Problem::from,
+    )
+}
+
+fn wrong_field(given: &Map<String, Value>, known: &[Field], prefix: &str) -> Option<Invalid> {
+    given.iter().find_map(|(name, value)| {
+        let name = format!("{prefix}{name}");
+        let Some(field) = known.iter().find(|field| field.name == name) else {
+            return Some(unknown_field(&name, known));
+        };
+        let fits = value.is_null() || (field.fits)(value);
+        (!fits).then(|| Invalid::value(field.name, kind_of(value), field.expected))
+    })
+}
+
+fn unknown_field(name: &str, known: &[Field]) -> Invalid {
+    let near = known
+        .iter()
+        .map(|field| (strsim::damerau_levenshtein(field.name, name), field.name))
+        .min()
+        .filter(|(distance, _)| *distance <= 2);
+    let expected = match near {
+        Some((_, near)) => format!("`{near}`?"),
+        None => {
+            let names: Vec<_> = known.iter().map(|field| field.name).collect();
+            format!("only the fields {}", names.join(", "))
+        }
+    };
+    let name = text::cut(&text::one_line(name), 80, text::Unit::Characters);
+    Invalid::value(&name, "an unknown field", expected)
+}
+
+fn missing_field(step: &Map<String, Value>) -> Option<Invalid> {
+    let is_missing = |name: &&str| step.get(*name).is_none_or(Value::is_null);
+    let name = ["id", "phase"].into_iter().find(is_missing)?;
+    let expected = if name == "id" { "the run's id" } else { "one of start, update, end, error" };
+    Some(Invalid::value(&format!("run.{name}"), "missing", expected))
+}
+
+/// A value of the wrong type, in words. The value itself may be huge or secret.
+fn kind_of(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(value) => value.to_string(),
+        Value::Number(value) => value.to_string(),
+        Value::String(_) => "a text".to_owned(),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}

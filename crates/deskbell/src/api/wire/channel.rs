@@ -1,0 +1,74 @@
+//! The configured channels, and what a test of one came to.
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::DeliveryBody;
+
+/// The configured channels.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ChannelList {
+    /// The channels that work, by name.
+    pub channels: Vec<ChannelBody>,
+    /// What is wrong with the ones that were left out.
+    pub problems: Vec<String>,
+}
+
+/// A configured channel.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Channel")]
+pub struct ChannelBody {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: String,
+    /// Whether deliveries flow: `open`, `failing`, `broken`, `paused` or `limited`.
+    pub flow: String,
+    /// How many messages a minute it takes, where the configuration says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_minute: Option<u32>,
+    /// How many attempts are under way.
+    pub in_flight: usize,
+    /// When the next attempt may begin, if it must wait for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub waiting_until: Option<Timestamp>,
+    /// What went wrong last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<LastErrorBody>,
+    /// When the far end last took a message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub last_sent_at: Option<Timestamp>,
+    /// How many messages the far end took since the daemon started.
+    pub sent: u64,
+    /// How many attempts failed since the daemon started.
+    pub failed: u64,
+    /// How many deliveries were given up since the daemon started.
+    pub given_up: u64,
+}
+
+/// What went wrong last.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "LastError")]
+pub struct LastErrorBody {
+    /// When it was known.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub at: Timestamp,
+    /// What it was.
+    pub error: String,
+}
+
+/// What a test of a channel came to.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "ChannelTest")]
+pub struct TestBody {
+    /// `sent`, `failed`, or `open` if the far end did not answer in time.
+    pub outcome: String,
+    /// What went wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The delivery.
+    pub delivery: DeliveryBody,
+}
