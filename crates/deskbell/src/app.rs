@@ -45,6 +45,7 @@ pub struct App {
 pub struct Running {
     /// Its parts.
     pub app: Arc<App>,
+    streams: CancellationToken,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -71,17 +72,23 @@ impl App {
             &tasks,
             stop.clone(),
         );
-        let live = Live::new(Arc::clone(&journal), &tasks, stop.clone());
+        let streams = stop.child_token();
+        let live = Live::new(Arc::clone(&journal), &tasks, streams.clone());
         let intake = Intake::new(Arc::clone(&journal), Arc::clone(&clock), rules, config.clone())
             .with_projects(projects);
         let started_at = clock.now();
         let app =
             Arc::new(Self { clock, journal, intake, live, config, channels, health, started_at });
-        Running { app, stop, tasks }
+        Running { app, streams, stop, tasks }
     }
 }
 
 impl Running {
+    /// Ends the live streams, whose viewers would hold the doors open.
+    pub fn end_streams(&self) {
+        self.streams.cancel();
+    }
+
     /// Ends the parts: attempts under way may finish, everything else is in the journal.
     pub async fn stop(self) {
         self.stop.cancel();

@@ -99,7 +99,13 @@ impl Bridge {
     }
 
     fn forward(&self, bytes: &[u8], message: Message) {
-        self.requests.wait_for_room();
+        if let Some(id) = message.sort.request_id() {
+            self.requests.wait_for_turn(id);
+        }
+        let cancels = match &message.sort {
+            Sort::Notification { cancels, .. } => cancels.clone(),
+            Sort::Request { .. } | Sort::Response { .. } => None,
+        };
         let mut daemon = self.daemon();
         let number = self.requests.remember(bytes, message);
         // While there is no daemon the request waits among the open ones; the next connection sends it.
@@ -107,6 +113,10 @@ impl Bridge {
             && write_line(stream, number, bytes).is_err()
         {
             *daemon = None;
+        }
+        drop(daemon);
+        if let Some(answer) = cancels.and_then(|id| self.requests.cancelled(&id)) {
+            self.client.send(&answer);
         }
     }
 

@@ -159,6 +159,7 @@ async fn serve(paths: &Paths, options: &Options) -> anyhow::Result<()> {
     // The doors close first, so that nothing is accepted that the rest would not carry out.
     remove(&paths.socket());
     doors.stop.cancel();
+    running.end_streams();
     doors.tasks.close();
     if tokio::time::timeout(CLOSING, doors.tasks.wait()).await.is_err() {
         warn!("some connections did not end in time");

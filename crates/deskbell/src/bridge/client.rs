@@ -101,7 +101,9 @@ impl Client {
         let Some(first) = take_line(input, MESSAGE_LIMIT)? else {
             return Ok(too_long());
         };
-        match content_length(&first) {
+        // The length may follow in a later line of the header.
+        let is_type = header(&first, "content-type").is_some();
+        match content_length(&first).or(is_type.then_some(Ok(0))) {
             Some(Ok(length)) => self.receive_frame(input, length),
             Some(Err(answer)) => Ok(Received::Refused(answer)),
             None => {
@@ -167,18 +169,18 @@ fn batch(message: &[u8]) -> Received {
     }
 }
 
+/// The value of the header called `name`, if `line` is that header.
+fn header<'a>(line: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let colon = line.iter().position(|byte| *byte == b':')?;
+    let (found, value) = line.split_at(colon);
+    found
+        .eq_ignore_ascii_case(name.as_bytes())
+        .then(|| value.get(1..).unwrap_or_default().trim_ascii())
+}
+
 /// The length that a header line gives, if it is one; an error is the answer to a length that is no number.
 fn content_length(line: &[u8]) -> Option<Result<usize, Vec<u8>>> {
-    let colon = line.iter().position(|byte| *byte == b':')?;
-    let (name, value) = line.split_at(colon);
-    if name.eq_ignore_ascii_case(b"content-type") {
-        // The real length follows in the next line of the header.
-        return Some(Ok(0));
-    }
-    if !name.eq_ignore_ascii_case(b"content-length") {
-        return None;
-    }
-    let value = value.get(1..).unwrap_or_default().trim_ascii();
+    let value = header(line, "content-length")?;
     let length = str::from_utf8(value).ok().and_then(|value| value.parse().ok());
     Some(length.ok_or_else(|| {
         error_answer(None, -32700, "Parse error: `Content-Length` must be a number of bytes")
@@ -240,7 +242,7 @@ mod tests {
 
     #[test]
     fn lines_and_frames_are_both_read_row_57() {
-        let input = b"{\"a\":1}\r\n\nContent-Length: 7\r\n\r\n{\"b\":2}Content-Type: x\r\nContent-Length: 7\r\n\r\n{\"c\":3}{\"d\":4}\n";
+        let input = b"{\"a\":1}\r\n\nContent-Length: 7\r\n\r\n{\"b\":2}Content-Type: x\r\nContent-Length: 7\r\n\r\n{\"c\":3}Content-Length: 7\r\nContent-Type: x\r\n\r\n{\"e\":5}{\"d\":4}\n";
         let message = |text: &str| Received::Message(text.as_bytes().to_owned());
         assert_eq!(
             receive_all(input),
@@ -249,6 +251,7 @@ mod tests {
                 Received::Nothing,
                 message("{\"b\":2}"),
                 message("{\"c\":3}"),
+                message("{\"e\":5}"),
                 message("{\"d\":4}")
             ]
         );

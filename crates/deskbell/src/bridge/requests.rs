@@ -69,10 +69,16 @@ impl Requests {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until another request may be opened.
-    pub(super) fn wait_for_room(&self) {
-        let full = |state: &mut State| state.open.len() >= OPEN_LIMIT;
-        drop(self.answered.wait_while(self.state(), full).unwrap_or_else(PoisonError::into_inner));
+    /// Waits until a request with `id` may be opened: there is room, and no other one has the same id.
+    ///
+    /// Two open requests with one id could not be told apart by their answers, so the second waits for the first.
+    pub(super) fn wait_for_turn(&self, id: &str) {
+        let blocked = |state: &mut State| {
+            state.open.len() >= OPEN_LIMIT || state.open.values().any(|open| open.id == id)
+        };
+        drop(
+            self.answered.wait_while(self.state(), blocked).unwrap_or_else(PoisonError::into_inner),
+        );
     }
 
     /// Waits until every answer is with the client, at most `limit`.
@@ -106,17 +112,24 @@ impl Requests {
                 // Numbers name what is to be seen once; the handshake is to be seen by every daemon.
                 if method == "initialize" { 0 } else { number }
             }
-            Sort::Notification { method, cancels } => {
+            Sort::Notification { method, .. } => {
                 state.keep(&method, None, None, bytes);
-                if let Some(id) = cancels {
-                    state.close(&id);
-                    drop(state);
-                    self.answered.notify_all();
-                }
                 0
             }
             Sort::Response { .. } => 0,
         }
+    }
+
+    /// Notes that the client no longer waits for the request with `id`, which gets no answer; gives the answer of its
+    /// batch, if that was all the batch waited for.
+    pub(super) fn cancelled(&self, id: &str) -> Option<Vec<u8>> {
+        let mut state = self.state();
+        let was_open = state.close(id);
+        let batch = state.batch_of(id).filter(|_| was_open);
+        let answer = batch.and_then(|index| state.close_in_batch(index, id, None));
+        drop(state);
+        self.answered.notify_all();
+        answer.filter(|answer| answer != b"[]")
     }
 
     /// Notes that the requests with `ids` are answered together; gives the answer if it is complete already.
@@ -134,11 +147,10 @@ impl Requests {
         let mut state = self.state();
         state.passing = true;
         if state.close(id) {
-            let batch = state
-                .batches
-                .iter()
-                .position(|batch| batch.waiting_for.iter().any(|waiting| waiting == id));
-            return batch.map_or(Passed::On, |index| state.answer_in_batch(index, id, answer));
+            let batch = state.batch_of(id);
+            return batch.map_or(Passed::On, |index| {
+                state.close_in_batch(index, id, Some(answer)).map_or(Passed::Held, Passed::Instead)
+            });
         }
         if let Some(index) = state.replayed.iter().position(|replayed| replayed == id) {
             state.replayed.remove(index);
@@ -214,17 +226,18 @@ impl State {
         number.is_some_and(|number| self.open.remove(&number).is_some())
     }
 
-    fn answer_in_batch(&mut self, index: usize, id: &str, answer: &[u8]) -> Passed {
-        let Some(batch) = self.batches.get_mut(index) else {
-            return Passed::On;
-        };
-        batch.waiting_for.retain(|waiting| waiting != id);
-        batch.answers.push(answer.to_owned());
-        if batch.waiting_for.is_empty() {
-            Passed::Instead(self.batches.remove(index).joined())
-        } else {
-            Passed::Held
+    fn batch_of(&self, id: &str) -> Option<usize> {
+        self.batches.iter().position(|batch| batch.waiting_for.iter().any(|waiting| waiting == id))
+    }
+
+    /// Takes a request out of its batch, with its answer if it has one; gives the batch's answer when it is complete.
+    fn close_in_batch(&mut self, index: usize, id: &str, answer: Option<&[u8]>) -> Option<Vec<u8>> {
+        let batch = self.batches.get_mut(index)?;
+        if let Some(place) = batch.waiting_for.iter().position(|waiting| waiting == id) {
+            batch.waiting_for.remove(place);
         }
+        batch.answers.extend(answer.map(<[u8]>::to_owned));
+        batch.waiting_for.is_empty().then(|| self.batches.remove(index).joined())
     }
 }
 
@@ -286,7 +299,7 @@ mod tests {
     fn a_cancelled_request_is_not_sent_again() {
         let requests = Requests::default();
         remember(&requests, CALL);
-        remember(&requests, r#"{"method":"notifications/cancelled","params":{"requestId":1}}"#);
+        assert_eq!(requests.cancelled("1"), None);
         assert_eq!(replay(&requests), []);
     }
 
@@ -306,6 +319,16 @@ mod tests {
         let lines = replay(&requests);
         assert_eq!(lines.len(), 2);
         assert!(lines[0].1.contains("error") && lines[1].1.contains("runs://b"));
+    }
+
+    #[test]
+    fn a_batch_does_not_wait_for_what_was_cancelled() {
+        let requests = Requests::default();
+        requests.open_batch(vec!["1".to_owned(), "2".to_owned()], Vec::new());
+        remember(&requests, CALL);
+        remember(&requests, r#"{"id":2,"method":"ping"}"#);
+        assert!(matches!(requests.answered("1", b"one"), Passed::Held));
+        assert_eq!(requests.cancelled("2").as_deref(), Some(&b"[one]"[..]));
     }
 
     #[test]

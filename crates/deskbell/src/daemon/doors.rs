@@ -35,6 +35,9 @@ const FIRST_WORDS: Duration = Duration::from_secs(10);
 /// How long a request's head may take to arrive.
 const HEAD_LIMIT: Duration = Duration::from_secs(20);
 
+/// How long a request that is under way may take when the daemon ends.
+const LAST_REQUEST: Duration = Duration::from_secs(2);
+
 /// How long to wait when the machine has no room for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -164,7 +167,11 @@ async fn serve_http(
         served = &mut connection => served,
         () = stop.cancelled() => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            // A request that is under way is answered; one that never comes is not waited for.
+            match timeout(LAST_REQUEST, connection).await {
+                Ok(served) => served,
+                Err(_elapsed) => return,
+            }
         }
     };
     if let Err(error) = served {

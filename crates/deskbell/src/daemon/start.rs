@@ -21,6 +21,12 @@ pub const READY: &str = "ready";
 /// The variable that names a `config.sh` to read, for a daemon whose own folder is `/`.
 pub const CONFIG_SH: &str = "DESKBELL_CONFIG_SH";
 
+/// The pause between two looks at a daemon that is ending.
+const ENDING_PAUSE: Duration = Duration::from_millis(20);
+
+/// How often is looked; it makes half a minute.
+const ENDING_TRIES: u32 = 1_500;
+
 /// How much of what a failed daemon said is repeated, in bytes.
 const WORDS_LIMIT: u64 = 2_000;
 
@@ -50,13 +56,27 @@ pub fn connect_or_start(paths: &Paths, config_sh: Option<&Path>) -> io::Result<U
     paths.create_state().map_err(io::Error::other)?;
     let lock = open_private(&paths.state.join("start.lock"))?;
     lock.lock()?;
-    // Another process may have started it while this one waited for the lock.
-    match connect(paths) {
-        Err(error) if is_absent(&error) => {}
-        other => return other,
+    for _ in 0..ENDING_TRIES {
+        // Another process may have started it while this one waited for the lock.
+        match connect(paths) {
+            Err(error) if is_absent(&error) => {}
+            other => return other,
+        }
+        if let Some(free) = Lock::take(paths)? {
+            drop(free);
+            start(paths, config_sh)?;
+            return connect(paths);
+        }
+        // A daemon has the folder and does not listen: it is about to, or it is on its way out.
+        pause();
     }
-    start(paths, config_sh)?;
-    connect(paths)
+    Err(io::Error::new(io::ErrorKind::TimedOut, "the daemon that is ending takes too long"))
+}
+
+/// Lets a little time pass.
+fn pause() {
+    #[expect(clippy::disallowed_methods, reason = "a bridge and a command have no runtime here")]
+    std::thread::sleep(ENDING_PAUSE);
 }
 
 fn is_absent(error: &io::Error) -> bool {
@@ -68,6 +88,8 @@ fn start(paths: &Paths, config_sh: Option<&Path>) -> io::Result<()> {
     let log_path = paths.state.join("daemon.err");
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&log_path)?;
     let said_before = log.metadata()?.len();
+    // What this process inherited, such as the lock of `flock` or the end of a pipe, is none of the daemon's.
+    close_fds::set_fds_cloexec_threadsafe(3, &[]);
     let mut daemon = Command::new(program()?)
         .args(["serve", "--detached"])
         .env("DESKBELL_STATE_DIR", &paths.state)

@@ -150,3 +150,61 @@ fn one_process_is_enough_where_no_second_is_allowed() {
     assert!(!desk.state().join("daemon.sock").exists());
     assert_eq!(client.close().0, Some(0));
 }
+
+#[test]
+fn two_requests_with_one_id_are_both_carried_out() {
+    let desk = Desk::new();
+    let mut client = desk.mcp(&[]);
+    client.initialize();
+    for number in 0..2 {
+        let params = json!({ "name": "notify", "arguments": notice(number) });
+        client.send(
+            &json!({ "jsonrpc": "2.0", "id": "same", "method": "tools/call", "params": params }),
+        );
+    }
+    for number in 0..2 {
+        let answer = client.answer(&json!("same"));
+        assert_eq!(
+            answer["result"]["content"][0]["text"],
+            format!("Notification sent: notice {number}")
+        );
+    }
+}
+
+#[test]
+fn a_command_waits_for_a_daemon_that_is_ending_and_starts_the_next() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&["notify", "first"]).0, 0);
+    let mut watch = desk.command(&["watch"]).stdout(std::process::Stdio::null()).spawn().unwrap();
+    for number in 0..5 {
+        signal(desk.pid(), Signal::TERM);
+        let (code, _, stderr) = desk.run(&["notify", &format!("while it ends {number}")]);
+        assert_eq!(code, 0, "{stderr}");
+    }
+    let _gone = watch.kill();
+    watch.wait().unwrap();
+    let (_, history, _) = desk.run(&["history", "--json"]);
+    assert_eq!(history.lines().count(), 6, "{history}");
+}
+
+#[test]
+fn a_daemon_keeps_nothing_open_that_its_starter_inherited() {
+    let desk = Desk::new();
+    let lock = desk.folder().join("lock");
+    let script = format!("exec 9>'{}'; flock 9; \"$0\" notify hello", lock.display());
+    let program = env!("CARGO_BIN_EXE_deskbell");
+    let mut command = desk.command(&[]);
+    let environment: Vec<_> = command
+        .get_envs()
+        .map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned)))
+        .collect();
+    command = std::process::Command::new("sh");
+    command
+        .args(["-c", &script, program])
+        .env_clear()
+        .envs(environment.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    assert!(command.status().unwrap().success());
+    let taken =
+        std::process::Command::new("flock").args(["-n"]).arg(&lock).arg("true").status().unwrap();
+    assert!(taken.success(), "the daemon holds its starter's lock");
+}
