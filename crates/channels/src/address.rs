@@ -113,6 +113,14 @@ impl Proxy {
     pub(crate) fn as_str(&self) -> &str {
         self.0.as_str()
     }
+
+    /// The machine it runs on, and the port.
+    pub(crate) fn host(&self) -> (String, u16) {
+        /// The port of SOCKS (RFC 1928).
+        const SOCKS: u16 = 1080;
+        let host = decoded(self.0.host_str().unwrap_or_default());
+        (host, self.0.port_or_known_default().unwrap_or(SOCKS))
+    }
 }
 
 impl fmt::Debug for Proxy {

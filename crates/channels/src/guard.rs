@@ -6,12 +6,39 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::channel::{SendContext, SendError};
+
 /// Metadata services that do not live on a link-local address: Alibaba Cloud, Azure's wire server, AWS over IPv6.
 const METADATA: [IpAddr; 3] = [
     IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
     IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
 ];
+
+/// The guard's answer.
+#[derive(Debug, thiserror::Error)]
+#[error("the address is link-local or a metadata service, which channels may not reach")]
+pub(crate) struct Refused;
+
+impl SendContext {
+    /// Looks at where `host` leads, for connections that the HTTP client does not make. One bad address is enough to
+    /// refuse it, because nobody here chooses which one is taken.
+    pub(crate) async fn guard(&self, host: &str, port: u16) -> Result<(), SendError> {
+        if self.http.allows_link_local() {
+            return Ok(());
+        }
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let found = tokio::time::timeout(self.timeout, tokio::net::lookup_host((host, port)));
+        let found = found
+            .await
+            .map_err(|_| SendError::temporary("cannot find the host in time"))?
+            .map_err(|error| SendError::temporary(format!("cannot find the host: {error}")))?;
+        if found.into_iter().any(|found| is_refused(found.ip())) {
+            return Err(SendError::permanent(Refused.to_string()));
+        }
+        Ok(())
+    }
+}
 
 /// Whether `address` is link-local or a known metadata service.
 pub(crate) fn is_refused(address: IpAddr) -> bool {

@@ -23,7 +23,7 @@ use url::Host;
 use crate::{
     address::{Address, Proxy},
     channel::{SendContext, SendError},
-    guard,
+    guard::{self, Refused},
     reply::{REPLY_LIMIT, Reply},
     secret::Secret,
     tls,
@@ -90,6 +90,11 @@ impl Http {
         Self(Arc::new(Shared { options, clients: Mutex::default() }))
     }
 
+    /// Whether link-local addresses and cloud metadata services may be reached.
+    pub(crate) fn allows_link_local(&self) -> bool {
+        self.0.options.allow_link_local
+    }
+
     fn client(&self, way: Way) -> Result<reqwest::Client, SendError> {
         let mut clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&way) {
@@ -151,11 +156,6 @@ impl Resolve for Guarded {
         })
     }
 }
-
-/// The guard's answer.
-#[derive(Debug, thiserror::Error)]
-#[error("the address is link-local or a metadata service, which channels may not reach")]
-struct Refused;
 
 /// A request to a far end.
 #[must_use]
@@ -279,6 +279,10 @@ impl<'a> Request<'a> {
         let address = address.ok_or_else(|| SendError::permanent("the address is not usable"))?;
         if !options.allow_link_local && names_refused(&address) {
             return Err(SendError::permanent(Refused.to_string()));
+        }
+        if let Some(proxy) = self.proxy {
+            let (host, port) = proxy.host();
+            self.cx.guard(&host, port).await?;
         }
         let request = self
             .cx

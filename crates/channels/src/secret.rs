@@ -5,8 +5,10 @@ use std::{borrow::Cow, fmt};
 use base64::{
     Engine as _, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+    prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD},
 };
 use deskbell_core::text::{self, Unit};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::Value;
@@ -65,11 +67,13 @@ impl JsonSchema for Secret {
     }
 }
 
-/// The secret values among `options`: those whose schema is `writeOnly`.
+/// The secret values among `options`: those whose schema is `writeOnly`, and the logins that are made with them. The
+/// longest come first.
 pub(crate) fn found_in(schema: &Value, options: &toml::Value) -> Vec<String> {
     let mut found = Vec::new();
     collect(schema, options, &mut found);
     found.retain(|secret| !secret.is_empty());
+    longest_first(&mut found);
     found
 }
 
@@ -78,8 +82,12 @@ fn collect(schema: &Value, value: &toml::Value, found: &mut Vec<String>) {
         toml::Value::String(text) if schema.get("writeOnly") == Some(&Value::Bool(true)) => {
             found.extend(secret_parts(text));
         }
-        toml::Value::String(text) => found.extend(passwords(text)),
+        toml::Value::String(text) => found.extend(login_in(text)),
         toml::Value::Table(table) => {
+            let text = |name| table.get(name).and_then(toml::Value::as_str);
+            if let (Some(user), Some(password)) = (text("user"), text("password")) {
+                found.extend(logins(user, password));
+            }
             for (name, value) in table {
                 let property = schema.get("properties").and_then(|known| known.get(name));
                 if let Some(schema) = property.or_else(|| schema.get("additionalProperties")) {
@@ -99,44 +107,114 @@ fn collect(schema: &Value, value: &toml::Value, found: &mut Vec<String>) {
 /// What of a secret option must not be seen. Of an address the host may be, or a preview would say nothing.
 fn secret_parts(value: &str) -> Vec<String> {
     let Some(url) = Url::parse(value).ok().filter(Url::has_host) else {
-        return vec![value.to_owned()];
+        let mut parts = login_in(value);
+        parts.extend(credentials(value).map(str::to_owned));
+        parts.push(value.to_owned());
+        return parts;
     };
     let path = match url.query() {
         Some(query) => format!("{}?{query}", url.path()),
         None => url.path().to_owned(),
     };
     let path = path.trim_start_matches('/').to_owned();
-    let mut parts = passwords(value);
+    let mut parts = login_in(value);
     if path.len() >= PATH_MASKED_FROM {
         parts.push(path);
     }
     parts
 }
 
-/// The password in an address, as it is written there and as it is.
-fn passwords(address: &str) -> Vec<String> {
-    let url = Url::parse(address).ok();
-    let password = url.as_ref().and_then(Url::password).unwrap_or_default();
-    let mut found = vec![password.to_owned(), decoded(password)];
-    found.dedup();
-    found
+/// What stands behind the scheme in the value of an `Authorization` header: far ends repeat it alone.
+fn credentials(value: &str) -> Option<&str> {
+    let (scheme, credentials) = value.split_once(' ')?;
+    ["Basic", "Bearer", "Token"]
+        .iter()
+        .any(|known| scheme.eq_ignore_ascii_case(known))
+        .then(|| credentials.trim())
+}
+
+/// The password in an address, as it is written there and as it is, and the login with it. A user without a password
+/// is a token.
+fn login_in(address: &str) -> Vec<String> {
+    let address = address.trim();
+    let url = if address.contains("://") {
+        Url::parse(address).ok()
+    } else {
+        // Addresses may be written without a scheme; but what is only `user@host` is a mail address.
+        let url = Url::parse(&format!("https://{address}")).ok();
+        url.filter(|url| url.password().is_some())
+    };
+    let Some(url) = url else {
+        return Vec::new();
+    };
+    let user = decoded(url.username());
+    let (secret, password) = match url.password() {
+        Some(password) => (password, decoded(password)),
+        None => (url.username(), String::new()),
+    };
+    if secret.is_empty() {
+        return Vec::new();
+    }
+    let [basic, plain] = logins(&user, &password);
+    vec![secret.to_owned(), decoded(secret), basic, plain]
+}
+
+/// A login as HTTP's `Basic` (RFC 7617) and as SASL's `PLAIN` (RFC 4616) write it, before Base64.
+fn logins(user: &str, password: &str) -> [String; 2] {
+    [format!("{user}:{password}"), format!("\0{user}\0{password}")]
+}
+
+/// Puts the longest first: where one secret begins another, what is left of the longer one would stay.
+fn longest_first(texts: &mut Vec<String>) {
+    texts.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    texts.dedup();
 }
 
 /// Replaces each of `secrets` in `text`, however it was written there.
 pub(crate) fn mask(text: &str, secrets: &[String]) -> String {
-    let mut masked = text.to_owned();
-    for secret in secrets.iter().filter(|secret| secret.len() >= MASKED_FROM) {
-        let form: String = url::form_urlencoded::byte_serialize(secret.as_bytes()).collect();
-        let json = Value::from(secret.as_str()).to_string();
-        let json = json.strip_prefix('"').and_then(|json| json.strip_suffix('"'));
-        for written in [secret.as_str(), &form, json.unwrap_or(secret), &in_path(secret)] {
-            masked = masked.replace(written, MASK);
-        }
-        for encoded in in_base64(&masked, secret) {
-            masked = masked.replace(&encoded, MASK);
-        }
+    let known = || secrets.iter().filter(|secret| secret.len() >= MASKED_FROM);
+    let mut written: Vec<String> = known().flat_map(|secret| forms(secret)).collect();
+    for word in known().flat_map(|secret| in_base64(text, secret)) {
+        written.extend([format!("{word}=="), format!("{word}="), word]);
     }
-    masked
+    longest_first(&mut written);
+    written.iter().fold(text.to_owned(), |masked, form| masked.replace(form, MASK))
+}
+
+/// The ways in which far ends write `secret`: as it is, in JSON, in an address, and in Base64.
+fn forms(secret: &str) -> Vec<String> {
+    let json = Value::from(secret).to_string();
+    let json = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')).unwrap_or(secret);
+    let mut plain = vec![secret.to_owned(), json.to_owned()];
+    for base64 in [BASE64_STANDARD, BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE, BASE64_URL_SAFE_NO_PAD]
+    {
+        plain.push(base64.encode(secret));
+    }
+    let mut escaped = vec![url::form_urlencoded::byte_serialize(secret.as_bytes()).collect()];
+    escaped.push(in_path(secret));
+    escaped
+        .extend(plain.iter().map(|text| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()));
+    let lower: Vec<_> = escaped.iter().map(|text| with_lower_escapes(text)).collect();
+    // Some writers of JSON escape the slash as well.
+    let slashes: Vec<_> = plain.iter().map(|text| text.replace('/', "\\/")).collect();
+    plain.into_iter().chain(escaped).chain(lower).chain(slashes).collect()
+}
+
+/// `text` with `%2f` for `%2F`.
+fn with_lower_escapes(text: &str) -> String {
+    let mut digits = 0;
+    let lowered = text.chars().map(|character| match character {
+        '%' => {
+            digits = 2;
+            character
+        }
+        _ if digits > 0 => {
+            digits -= 1;
+            character.to_ascii_lowercase()
+        }
+        _ => character,
+    });
+    lowered.collect()
 }
 
 /// What a far end said, fit for an error: without secrets, on one line, not too long.
@@ -218,18 +296,79 @@ mod tests {
             "#,
         )
         .unwrap();
-        let mut found = found_in(&schema, &toml::Value::Table(options));
-        found.sort();
+        let found = found_in(&schema, &toml::Value::Table(options));
         let expected = [
-            "h-secret",
-            "k1-secret",
+            "services/T0/B1?key=x",
+            "\0user\0passw0rd",
+            "user:passw0rd",
+            "\0me\0p@ssword",
+            "me:p@ssword",
             "p%40ssword",
+            "k1-secret",
+            "h-secret",
             "p@ssword",
             "passw0rd",
-            "services/T0/B1?key=x",
             "t0ken",
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn logins_are_masked_in_every_form_that_far_ends_repeat_row_116() {
+        let schema = json!({ "properties": {
+            "user": { "type": "string" }, "password": { "type": "string", "writeOnly": true },
+        }});
+        #[track_caller]
+        fn check(schema: &Value, user: &str, password: &str) {
+            let options = toml::Table::from_iter([
+                ("user".to_owned(), user.into()),
+                ("password".to_owned(), password.into()),
+            ]);
+            let secrets = found_in(schema, &options.into());
+            for secret in
+                [format!("{user}:{password}"), format!("\0{user}\0{password}"), password.to_owned()]
+            {
+                let base64 = BASE64_STANDARD.encode(&secret);
+                let escaped = utf8_percent_encode(&base64, NON_ALPHANUMERIC).to_string();
+                let told = format!(
+                    "535 {base64} /{base64}/x {} {escaped} {} {}",
+                    base64.replace('/', "\\/"),
+                    with_lower_escapes(&escaped),
+                    utf8_percent_encode(&secret, NON_ALPHANUMERIC),
+                );
+                assert_eq!(mask(&told, &secrets), "535 *** /***/x *** *** *** ***", "{secret:?}");
+            }
+        }
+        check(&schema, "bell", "hunter2?>?/~~~");
+        check(&schema, "bell@example.com", "app-password-4711");
+        // The password alone is too short to be told from a word, the login is not.
+        let short = toml::Table::from_iter([
+            ("user".to_owned(), "bell".into()),
+            ("password".to_owned(), "pw1".into()),
+        ]);
+        let secrets = found_in(&schema, &short.into());
+        assert_eq!(mask("Basic YmVsbDpwdzE=", &secrets), "Basic ***");
+    }
+
+    #[test]
+    fn logins_in_addresses_are_found_however_they_are_written_row_116() {
+        #[track_caller]
+        fn check(address: &str, told: &str, masked: &str) {
+            assert_eq!(mask(told, &login_in(address)), masked, "{address}");
+        }
+        check("http://me:hunter2@host/x", "Basic bWU6aHVudGVyMg==", "Basic ***");
+        check("me:hunter2@host/x", "Basic bWU6aHVudGVyMg==", "Basic ***");
+        check("https://token-0815@host/x", "Basic dG9rZW4tMDgxNTo= token-0815", "Basic *** ***");
+        check("bell@example.com", "bell@example.com", "bell@example.com");
+        let headers = json!({ "additionalProperties": { "writeOnly": true } });
+        let options = toml::Table::from_iter([("X".to_owned(), "Basic eA-opaque-1".into())]);
+        assert_eq!(mask("eA-opaque-1 no", &found_in(&headers, &options.into())), "*** no");
+    }
+
+    #[test]
+    fn a_secret_that_begins_another_leaves_no_tail_row_116() {
+        let secrets = ["hunter2".to_owned(), "hunter2-tail".to_owned()];
+        assert_eq!(mask("a hunter2-tail, hunter2", &secrets), "a ***, ***");
     }
 
     #[test]
@@ -251,7 +390,7 @@ mod tests {
         check("?key=a%2Fb+%22c%22", "?key=***");
         check("/a%2Fb%20%22c%22/send", "/***/send");
         check(r#"{"token":"a/b \"c\""}"#, r#"{"token":"***"}"#);
-        check("Basic bWU6YS9iICJjIg==", "Basic ***==");
+        check("Basic bWU6YS9iICJjIg==", "Basic ***");
         check("abc stays, it is too short", "abc stays, it is too short");
     }
 }

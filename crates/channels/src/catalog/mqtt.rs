@@ -148,6 +148,7 @@ impl Channel for Mqtt {
             _ => QoS::ExactlyOnce,
         };
         let options = PublishOptions::new(quality).retain(self.retain).properties(properties);
+        cx.guard(&self.host, self.port()).await?;
         self.publish(body, options, cx).await?;
         Ok(Receipt::default())
     }
@@ -162,6 +163,10 @@ fn text(message: &Message) -> String {
 }
 
 impl Mqtt {
+    fn port(&self) -> u16 {
+        self.port.unwrap_or(if self.tls { 8883 } else { 1883 })
+    }
+
     /// Connects, publishes, and leaves when the broker has acknowledged.
     async fn publish(
         &self,
@@ -193,8 +198,7 @@ impl Mqtt {
     }
 
     fn connection(&self, cx: &SendContext) -> Result<MqttOptions, SendError> {
-        let port = self.port.unwrap_or(if self.tls { 8883 } else { 1883 });
-        let mut options = MqttOptions::new(client_id(cx), (self.host.as_str(), port));
+        let mut options = MqttOptions::new(client_id(cx), (self.host.as_str(), self.port()));
         options.set_connect_timeout(cx.timeout);
         if self.tls {
             let config = tls::client_config(self.ca_file.as_deref())

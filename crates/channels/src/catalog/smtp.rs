@@ -96,6 +96,7 @@ impl Channel for Smtp {
             }));
             return Ok(Receipt::default());
         }
+        cx.guard(&self.host, self.port()).await?;
         self.server(cx)?.send(mail).await.map_err(|error| failure(&error, cx))?;
         Ok(Receipt { message_id: Some(mail::message_id(cx, &self.from)) })
     }
@@ -117,14 +118,22 @@ impl Channel for Smtp {
 }
 
 impl Smtp {
+    fn port(&self) -> u16 {
+        self.port.unwrap_or(match self.security {
+            Security::Starttls => 587,
+            Security::Tls => 465,
+            Security::None => 25,
+        })
+    }
+
     fn server(&self, cx: &SendContext) -> Result<AsyncSmtpTransport<Tokio1Executor>, SendError> {
-        let (tls, port) = match self.security {
-            Security::Starttls => (Tls::Required(self.tls()?), 587),
-            Security::Tls => (Tls::Wrapper(self.tls()?), 465),
-            Security::None => (Tls::None, 25),
+        let tls = match self.security {
+            Security::Starttls => Tls::Required(self.tls()?),
+            Security::Tls => Tls::Wrapper(self.tls()?),
+            Security::None => Tls::None,
         };
         let mut server = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&self.host)
-            .port(self.port.unwrap_or(port))
+            .port(self.port())
             .tls(tls)
             .timeout(Some(cx.timeout));
         if let (Some(user), Some(password)) = (&self.user, &self.password) {

@@ -1,5 +1,6 @@
 use aws_lc_rs::hmac;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use http::{HeaderName, HeaderValue};
 use std::{borrow::Cow, collections::BTreeMap};
 
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -91,6 +92,27 @@ impl Channel for WebhookJson {
         }
         request.body("application/json", body).accepted().await?;
         Ok(Receipt::default())
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let is_value = |value: &Secret| HeaderValue::from_str(value.expose()).is_ok();
+        if self.token.as_ref().is_some_and(|token| !is_value(token)) {
+            return Err(ConfigError(
+                "`token` has characters that HTTP does not allow in a header".to_owned(),
+            ));
+        }
+        for (name, value) in &self.headers {
+            if name.parse::<HeaderName>().is_err() {
+                let refusal = "`headers` has a name with characters that HTTP does not allow";
+                return Err(ConfigError(refusal.to_owned()));
+            }
+            if !is_value(value) {
+                return Err(ConfigError(format!(
+                    "`headers`: the value of `{name}` has characters that HTTP does not allow"
+                )));
+            }
+        }
+        Ok(())
     }
 }
 

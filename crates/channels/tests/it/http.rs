@@ -65,6 +65,71 @@ async fn metadata_services_are_out_of_reach() {
 }
 
 #[tokio::test]
+async fn neither_mail_nor_mqtt_nor_a_proxy_leads_to_metadata_services() {
+    let message = message("text", Format::Text);
+    // The last one is no address as it is written, only as it is resolved.
+    for host in ["169.254.169.254", "::ffff:169.254.169.254", "2852039166"] {
+        let written = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        for (kind, options) in [
+            ("smtp", format!("host = '{host}'\nfrom = 'a@example.com'\nto = ['b@example.com']")),
+            ("mqtt", format!("host = '{host}'\ntopic = 't'")),
+            (
+                "webhook_json",
+                format!("url = 'http://far.example.com/'\nproxy = 'http://{written}:80'"),
+            ),
+            (
+                "webhook_json",
+                format!("url = 'http://far.example.com/'\nproxy = 'socks5h://{written}:80'"),
+            ),
+        ] {
+            let cx = SendContext { timeout: Duration::from_secs(5), ..context(&message, None) };
+            let error = configured(kind, &options).deliver(&message, &cx).await.unwrap_err();
+            assert_eq!(error.failure, Failure::Permanent, "{options}: {error}");
+            assert!(error.message.contains("metadata service"), "{options}: {error}");
+        }
+    }
+}
+
+#[test]
+fn headers_that_http_does_not_allow_are_refused_when_the_channel_is_built() {
+    #[track_caller]
+    fn check(options: &str, expected: &str) {
+        let options = toml::from_str(&format!("url = 'https://h.example/'\n{options}")).unwrap();
+        let built = deskbell_channels::kind("webhook_json").unwrap().build(options);
+        assert_eq!(built.map(drop).unwrap_err().to_string(), expected);
+    }
+    let name = "`headers` has a name with characters that HTTP does not allow";
+    check(r#"headers = { "X\r\nY" = "v" }"#, name);
+    check(r#"headers = { "" = "v" }"#, name);
+    let value = "`headers`: the value of `X-Y` has characters that HTTP does not allow";
+    check(r#"headers = { X-Y = "planted\r\nHost: x" }"#, value);
+    check(r#"headers = { X-Y = "planted\u0000" }"#, value);
+    check(r#"token = "a\nb""#, "`token` has characters that HTTP does not allow in a header");
+}
+
+#[tokio::test]
+async fn what_the_far_end_repeats_of_a_login_is_masked_row_116() {
+    let server = MockServer::start().await;
+    let told = "not you: Authorization: Basic bWU6aHVudGVyMi14, hunter2%2Dx, aHVudGVyMi14";
+    Mock::given(any())
+        .respond_with(ResponseTemplate::new(401).set_body_string(told))
+        .mount(&server)
+        .await;
+    let message = message("text", Format::Text);
+    let cx = context(&message, None);
+    let url = server.uri().replace("http://", "http://me:hunter2-x@");
+    let login = "user = 'me'\npassword = 'hunter2-x'\ntopic = 't'";
+    for (kind, options) in [
+        ("webhook_json", format!("url = '{url}'")),
+        ("ntfy", format!("{login}\nserver = '{}'", server.uri())),
+    ] {
+        let error = configured(kind, &options).deliver(&message, &cx).await.unwrap_err();
+        let expected = "not you: Authorization: Basic ***, ***, ***";
+        assert!(error.message.ends_with(expected), "{kind}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn a_channels_proxy_is_used_and_its_password_kept_row_116() {
     let proxy = MockServer::start().await;
     Mock::given(any()).respond_with(ResponseTemplate::new(407)).mount(&proxy).await;

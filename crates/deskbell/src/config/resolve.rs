@@ -34,6 +34,9 @@ const LEAST_LOG_BYTES: u64 = 1024;
 /// The most log files that are kept.
 const MOST_LOGS: u32 = 100;
 
+/// The shortest token that nobody warns of, in characters.
+const SHORT_TOKEN: usize = 16;
+
 /// What the parts of a configuration are made from.
 pub(super) struct Parts<'a> {
     pub(super) tree: &'a Node,
@@ -303,6 +306,14 @@ impl Parts<'_> {
                     self.findings.push(Finding::problem(place, tree::shown(&path), message));
                 }
                 Ok(token) => {
+                    if token.chars().count() < SHORT_TOKEN {
+                        let message = format!(
+                            "this token is short, expected {SHORT_TOKEN} characters or more"
+                        );
+                        let finding = Finding::warning(place, tree::shown(&path), message);
+                        let hint = "make one with `openssl rand -hex 32`";
+                        self.findings.push(finding.with_hint(hint));
+                    }
                     tokens.insert(name, token);
                 }
                 Err(message) => {

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use deskbell_core::{Context, text};
 use schemars::schema_for;
 use serde_json::{Value as Json, json};
+use url::Url;
 
 use super::{
     Config, ConfigErrors,
@@ -152,7 +153,7 @@ impl<'a> Page<'a> {
         let is_bare =
             bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
         let key = if is_bare && !bare.is_empty() { bare } else { &key };
-        let option = format!("{key} = {value}");
+        let option = format!("{key} = {}", without_logins(value.clone()));
         // Writing to a string cannot fail.
         let _infallible = writeln!(self.text, "{option:<40} # {place}");
     }
@@ -183,6 +184,42 @@ fn masked(value: toml::Value, is_secret: bool) -> toml::Value {
         _ if is_secret => MASK.into(),
         open => open,
     }
+}
+
+/// `value` with the user and password masked in every address.
+fn without_logins(value: toml::Value) -> toml::Value {
+    match value {
+        toml::Value::String(text) if !secrets::is_reference(&text) => {
+            without_login(&text).unwrap_or(text).into()
+        }
+        toml::Value::Array(items) => {
+            items.into_iter().map(without_logins).collect::<Vec<_>>().into()
+        }
+        toml::Value::Table(table) => {
+            let entries = table.into_iter().map(|(key, value)| (key, without_logins(value)));
+            toml::Value::Table(entries.collect())
+        }
+        other => other,
+    }
+}
+
+/// The address `text` with its login masked, if it is one and has one.
+fn without_login(text: &str) -> Option<String> {
+    /// What an address without a scheme is read with.
+    const SCHEME: &str = "https://";
+    let text = text.trim();
+    let has_scheme = text.contains("://");
+    let mut url =
+        if has_scheme { Url::parse(text) } else { Url::parse(&format!("{SCHEME}{text}")) }.ok()?;
+    // Without a scheme, `user@host` is a mail address.
+    let has_login = url.password().is_some() || (has_scheme && !url.username().is_empty());
+    if !has_login {
+        return None;
+    }
+    url.set_username(MASK).ok()?;
+    url.set_password(None).ok()?;
+    let shown = url.as_str();
+    Some(if has_scheme { shown } else { shown.strip_prefix(SCHEME)? }.to_owned())
 }
 
 /// The JSON Schema of the configuration file, with the options of every kind of channel.
@@ -243,6 +280,24 @@ mod tests {
         let expected: toml::Table = toml::from_str("a = '***'\nb = ['env:B', '***']").unwrap();
         assert_eq!(masked(headers.into(), true), expected.into());
         assert_eq!(masked(toml::Value::Integer(5), true), MASK.into());
+    }
+
+    #[test]
+    fn the_login_in_an_address_is_masked_row_116() {
+        #[track_caller]
+        fn check(text: &str, expected: &str) {
+            assert_eq!(without_logins(text.into()).as_str(), Some(expected));
+        }
+        check("http://user:hunter2@host:80/x?y", "http://***@host/x?y");
+        check("https://hunter2@host/", "https://***@host/");
+        check("socks5://u:hunter2@host:1080", "socks5://***@host:1080");
+        check("user:hunter2@host/x", "***@host/x");
+        check("http://u:hunter2@x@host/", "http://***@host/");
+        check("https://host/a@b", "https://host/a@b");
+        check("Bell <bell@example.com>", "Bell <bell@example.com>");
+        check("env:TOKEN", "env:TOKEN");
+        let list = toml::Value::from(vec!["http://u:hunter2@host/", "plain"]);
+        assert_eq!(without_logins(list).to_string(), r#"["http://***@host/", "plain"]"#);
     }
 
     #[test]

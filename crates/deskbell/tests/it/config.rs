@@ -416,6 +416,27 @@ three = "hunter2-clear"
     assert!(!all.contains("hunter2"), "{all}");
 }
 
+#[test]
+fn a_short_token_is_warned_of_and_taken() {
+    let trial = Trial::user("[serve.tokens]\na = \"env:SHORT\"\nb = \"env:LONG\"\n")
+        .with_variable("SHORT", "fifteen-letters")
+        .with_variable("LONG", "sixteen--letters");
+    let said = trial.said().concat();
+    assert!(said.contains("`serve.tokens.a`: this token is short"), "{said}");
+    assert!(!said.contains("serve.tokens.b") && !said.contains("fifteen-letters"), "{said}");
+    assert!(config::check(&trial.sources).is_right());
+    assert_eq!(trial.config().serve.tokens.len(), 2);
+}
+
+#[test]
+fn the_login_in_an_address_is_not_shown_row_116() {
+    let text =
+        "[channels.a]\nkind = \"ntfy\"\ntopic = \"t\"\nserver = \"http://me:hunter2@h.example/\"\n";
+    let shown = config::show(&Trial::user(text).sources).unwrap();
+    assert!(shown.contains("server = \"http://***@h.example/\""), "{shown}");
+    assert!(!shown.contains("hunter2"), "{shown}");
+}
+
 #[cfg(unix)]
 #[test]
 fn secrets_that_others_can_read_are_warned_of() {
