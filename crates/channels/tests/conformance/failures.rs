@@ -1,12 +1,16 @@
 //! What a failure means, whatever the kind.
 
-use std::{net::TcpListener, time::Duration};
+use std::{
+    net::{SocketAddr, TcpListener},
+    time::Duration,
+};
 
 use deskbell_channels::{ChannelKind, SendError, Transport};
 use deskbell_core::{
     delivery::{Failure, Receipt},
     event::Format,
 };
+use tokio::net::TcpSocket;
 use wiremock::{Request, Respond, ResponseTemplate};
 
 use crate::{
@@ -88,9 +92,17 @@ pub(crate) fn silence_is_temporary(kind: &'static ChannelKind) {
 }
 
 pub(crate) fn a_closed_port_is_temporary(kind: &'static ChannelKind) {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (_reserved, port) = closed_port();
     let text = message("text", Format::Text);
     fails_as(TEMPORARY, attempt_at_port(kind, &text, port, Duration::from_secs(10)));
+}
+
+/// A port that is taken, so that nobody else listens on it, and that nobody listens on.
+fn closed_port() -> (TcpSocket, u16) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    (socket, port)
 }
 
 /// Answers with everything it was sent, as some far ends do with what they do not like.
@@ -127,7 +139,7 @@ pub(crate) fn errors_keep_secrets(kind: &'static ChannelKind) {
         });
         shown.extend(outcome.err().map(|error| format!("{error} {error:?}")));
     }
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (_reserved, port) = closed_port();
     let refused = attempt_at_port(kind, &text, port, Duration::from_secs(10)).unwrap_err();
     shown.push(format!("{refused} {refused:?}"));
     for (secret, shown) in

@@ -2,13 +2,14 @@
 
 use std::{
     fs,
-    net::{TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::Duration,
 };
 
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
 /// How long a server may take to listen. Long, because a loaded machine is no failure.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,6 +45,8 @@ pub(crate) struct Server {
     child: Child,
     /// Where it listens.
     pub(crate) port: u16,
+    /// Keeps the port from everybody who asks for any.
+    _reserved: TcpSocket,
     /// Where its files are.
     pub(crate) folder: TempDir,
 }
@@ -53,7 +56,7 @@ impl Server {
     pub(crate) fn start(program: &str, arrange: impl Fn(&Path, u16) -> Vec<String>) -> Self {
         let program = installed(program);
         for _ in 0..PORTS {
-            let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            let (reserved, port) = reserved_port();
             let folder = open_folder();
             let child = Command::new(&program)
                 .args(arrange(folder.path(), port))
@@ -62,7 +65,7 @@ impl Server {
                 .stderr(fs::File::create(folder.path().join("stderr")).unwrap())
                 .spawn()
                 .unwrap();
-            let mut server = Self { child, port, folder };
+            let mut server = Self { child, port, _reserved: reserved, folder };
             if server.listens() {
                 return server;
             }
@@ -86,6 +89,15 @@ impl Drop for Server {
         // It may have ended by itself.
         let _ended = (self.child.kill(), self.child.wait());
     }
+}
+
+/// A port that nobody listens on, but that a server may which is told its number.
+fn reserved_port() -> (TcpSocket, u16) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_reuseaddr(true).unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    (socket, port)
 }
 
 /// Waits until `look` gives something.
