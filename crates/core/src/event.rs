@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     context::Context, delivery::ChannelName, field::Invalid, level::Level, run::RunStep,
-    source::Source,
+    source::Source, text,
 };
 
 /// Longest text of an event, in bytes. Longer reports are refused.
@@ -85,7 +85,7 @@ impl Content {
     /// # Errors
     /// Names the first field that is empty, too long or too deep.
     pub fn check(&self, text_field: &str) -> Result<(), Invalid> {
-        if self.text.trim().is_empty() {
+        if text::is_blank(&self.text) {
             return Err(Invalid::text(text_field, &self.text, "a text that is not blank"));
         }
         if self.text.len() > TEXT_LIMIT {
@@ -93,7 +93,7 @@ impl Content {
         }
         if let Some(title) = &self.title {
             let length = title.chars().count();
-            if title.trim().is_empty() {
+            if text::is_blank(title) {
                 return Err(Invalid::text("title", title, "a text that is not blank"));
             }
             if length > TITLE_LIMIT {

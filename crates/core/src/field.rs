@@ -28,6 +28,8 @@ impl Invalid {
             "empty".to_owned()
         } else if value.trim().is_empty() {
             "only white space".to_owned()
+        } else if text::is_blank(value) {
+            "only invisible characters".to_owned()
         } else {
             format!("\"{}\"", text::cut(&text::one_line(value), EXCERPT, text::Unit::Characters))
         };
@@ -69,5 +71,6 @@ mod tests {
     fn blank_values_are_described() {
         assert_eq!(Invalid::text("m", "", "text").value, "empty");
         assert_eq!(Invalid::text("m", " \t", "text").value, "only white space");
+        assert_eq!(Invalid::text("m", "\u{200b}", "text").value, "only invisible characters");
     }
 }

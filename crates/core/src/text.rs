@@ -134,6 +134,32 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Makes a line of JSON safe to show: what moves, colours or reorders is escaped as JSON does it, so that it reads as
+/// the same value.
+pub fn json_line(json: &str) -> Cow<'_, str> {
+    // Between values stand only spaces, so all that is rewritten stands in a text.
+    rewrite(json, |character| {
+        let units = character.encode_utf16(&mut [0; 2]).to_vec();
+        Some(units.iter().map(|unit| format!("\\u{unit:04x}")).collect())
+    })
+}
+
+/// Whether a reader sees nothing at all of `text`.
+pub fn is_blank(text: &str) -> bool {
+    let is_unseen = |character: char| character.is_whitespace() || is_invisible(character);
+    text.chars().all(is_unseen)
+        || (text.contains('\u{1b}') && without_escapes(text).chars().all(is_unseen))
+}
+
+/// Whether `character` shows as nothing, or as room for nothing.
+fn is_invisible(character: char) -> bool {
+    is_suspect(character)
+        || matches!(character,
+            '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' // joiners and fillers
+            | '\u{180b}'..='\u{180f}' | '\u{2800}' | '\u{3164}' | '\u{ffa0}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}') // variation selectors
+}
+
 /// Rewrites each deceiving character by `written`, or drops it where that gives nothing.
 fn rewrite(text: &str, written: impl Fn(char) -> Option<String>) -> Cow<'_, str> {
     if !text.chars().any(is_suspect) {
@@ -224,6 +250,33 @@ mod tests {
         check("user\u{202e}gnp.exe", "user\\u{202e}gnp.exe");
         check("tag\u{e0041}", "tag\\u{e0041}");
         check("a\u{200d}b", "a\\u{200d}b");
+    }
+
+    #[test]
+    fn json_stays_what_it_is_and_shows_what_was_hidden() {
+        let value = serde_json::json!({ "a\u{9b}": "\u{7f}\u{202e}\u{2028}\u{e0041} ä 👩‍💻" });
+        let json = value.to_string();
+        let line = json_line(&json);
+        assert_eq!(line, r#"{"a\u009b":"\u007f\u202e\u2028\udb40\udc41 ä 👩‍💻"}"#);
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&line).unwrap(), value);
+    }
+
+    #[test]
+    fn what_nobody_sees_is_blank() {
+        for blank in [
+            "",
+            " \n",
+            "\u{200b}",
+            "\u{2800}",
+            "\u{3164}\u{fe0f}",
+            "\u{feff} ",
+            "\u{1b}[31m\u{1b}[0m",
+        ] {
+            assert!(is_blank(blank), "{blank:?}");
+        }
+        for seen in [".", "❤\u{fe0f}", "\u{200b}a", "\u{1b}[31mred"] {
+            assert!(!is_blank(seen), "{seen:?}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod events;
 pub(crate) mod preview;
 mod query;
 mod runs;
+pub(crate) mod segment;
 mod status;
 mod stream;
 mod why;

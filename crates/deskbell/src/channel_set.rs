@@ -139,6 +139,17 @@ fn kind(name: &str) -> Result<&'static ChannelKind, String> {
     })
 }
 
+/// What `problems` say of the channel called `name`: why it was left out.
+pub fn problem_of<'a>(name: &ChannelName, problems: &'a [String]) -> Option<&'a str> {
+    let of_the_set = format!("channel `{name}` ");
+    let whole = format!("`channels.{name}`");
+    let option = format!("`channels.{name}.");
+    let is_of = |problem: &&String| {
+        [&of_the_set, &whole, &option].into_iter().any(|mention| problem.contains(mention.as_str()))
+    };
+    problems.iter().find(is_of).map(String::as_str)
+}
+
 /// The rules of acceptance under `config`: only channels that work can be chosen.
 pub fn rules(config: &Config, channels: &ChannelSet) -> Rules {
     let is_projects = |name: &&ChannelName| config.project_channels.contains_key(*name);
@@ -151,6 +162,7 @@ pub fn rules(config: &Config, channels: &ChannelSet) -> Rules {
         project_channels: projects.into_iter().filter_map(brought).collect(),
         update_interval: config.delivery.update_interval,
         skip_titles: config.skip_titles.clone(),
+        problems: config.problems.iter().chain(&channels.problems).cloned().collect(),
     }
 }
 

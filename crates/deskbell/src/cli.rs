@@ -26,9 +26,10 @@ mod trust;
 mod watch;
 mod why;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, iter, process::ExitCode};
 
 use clap::{Parser, Subcommand};
+use deskbell_core::text;
 
 pub(crate) use client::Client;
 pub(crate) use output::{Exit, Failure, Output};
@@ -48,11 +49,35 @@ fn run_named() -> ExitCode {
     if let Some(args) = mcp::Args::plain(&arguments) {
         return mcp::run(&args);
     }
-    match Cli::parse().command {
+    match parse(&arguments).command {
         Command::Mcp(args) => mcp::run(&args),
         Command::Serve(args) => serve::run(&args),
         command => output::finish(run(command)),
     }
+}
+
+/// Reads the arguments, or ends the program with help or with what is wrong.
+fn parse(arguments: &[OsString]) -> Cli {
+    let error = match Cli::try_parse_from(named(arguments.iter().cloned())) {
+        Ok(cli) => return cli,
+        Err(error) => error,
+    };
+    // clap repeats what was typed as it is, so it is shown what was typed as it may be shown.
+    let shown =
+        |argument: &OsString| text::one_line(&argument.to_string_lossy()).into_owned().into();
+    match Cli::try_parse_from(named(arguments.iter().map(shown))) {
+        Err(same) if same.kind() == error.kind() => same.exit(),
+        _ => {
+            let rendered = error.render().to_string();
+            Output::of_this_process().note(text::clean(&rendered).trim_end());
+            std::process::exit(error.exit_code())
+        }
+    }
+}
+
+/// The arguments behind the program's name.
+fn named(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    iter::once(OsString::from("deskbell")).chain(arguments)
 }
 
 fn run(command: Command) -> anyhow::Result<Exit> {

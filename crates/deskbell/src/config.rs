@@ -8,6 +8,7 @@ pub mod mcp_push;
 mod read;
 mod resolve;
 mod secrets;
+mod serve;
 mod show;
 mod tree;
 pub mod trust;

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::{
+    channel_set::problem_of,
     config::Config,
     crash_point::{self, Point},
     journal::{
@@ -67,6 +68,8 @@ pub struct Rules {
     pub update_interval: Duration,
     /// Titles that are never pushed (mcp-push's `SKIP_PUSH_TITLE`).
     pub skip_titles: Vec<String>,
+    /// What is wrong with the configuration, such as channels that were left out.
+    pub problems: Vec<String>,
 }
 
 /// An accepted report.
@@ -304,9 +307,10 @@ fn check_names(to: &[ChannelName], rules: &Rules) -> Result<(), Invalid> {
         None => Ok(()),
         Some(unknown) => {
             let known: Vec<_> = rules.channels.iter().map(ChannelName::as_str).collect();
-            let expected = match known.is_empty() {
-                true => "no name, because no channel is configured".to_owned(),
-                false => format!("one of the configured channels: {}", known.join(", ")),
+            let expected = match (problem_of(unknown, &rules.problems), known.is_empty()) {
+                (Some(problem), _) => format!("a channel that works ({problem})"),
+                (None, true) => "no name, because no channel is configured".to_owned(),
+                (None, false) => format!("one of the configured channels: {}", known.join(", ")),
             };
             Err(Invalid::text("to", unknown.as_str(), expected))
         }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
-    extract::{Path, RawQuery, State},
+    extract::{RawQuery, State},
     response::{IntoResponse as _, Response},
 };
 use deskbell_core::{
@@ -18,11 +18,13 @@ use super::{
     deliveries,
     problem::Problem,
     query::Parameters,
+    segment::Segment,
     wire::{ChannelBody, ChannelList, DeliveryBody, LastErrorBody, TestBody},
 };
 use crate::{
     app::App,
-    channel_set::{ChannelSet, ReadyChannel},
+    channel_set::{self, ChannelSet, ReadyChannel},
+    config::Config,
     dispatch::{ChannelHealth, Flow},
     intake::Report,
     journal::{Delivery, DeliveryQuery},
@@ -37,7 +39,13 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Response {
     let health = app.health.borrow().clone();
     let channels =
         set.iter().map(|(name, ready)| body(name, ready, health.channels.get(name))).collect();
-    Json(ChannelList { channels, problems: set.problems.clone() }).into_response()
+    let problems = problems(&app.config.borrow(), &set);
+    Json(ChannelList { channels, problems }).into_response()
+}
+
+/// What is wrong with the configuration as the daemon sees it, whose environment is not the caller's.
+pub(super) fn problems(config: &Config, set: &ChannelSet) -> Vec<String> {
+    config.problems.iter().chain(&set.problems).cloned().collect()
 }
 
 fn body(name: &ChannelName, ready: &ReadyChannel, health: Option<&ChannelHealth>) -> ChannelBody {
@@ -60,14 +68,14 @@ fn body(name: &ChannelName, ready: &ReadyChannel, health: Option<&ChannelHealth>
 /// Sends a real message through a channel and gives the far end's answer.
 pub(super) async fn test(
     State(app): State<Arc<App>>,
-    Path(name): Path<String>,
+    Segment(name): Segment,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let mut parameters = Parameters::of(query.as_deref());
     let patience = deliveries::patience(&mut parameters)?.unwrap_or(TEST_PATIENCE);
     parameters.end("wait")?;
     let name: ChannelName = name.parse()?;
-    working(&app.channels.borrow(), &name)?;
+    working(&app, &name)?;
     let accepted = app.intake.accept(test_report(&name)).await?;
     let query =
         DeliveryQuery { event: Some(accepted.event.id), limit: 1, ..DeliveryQuery::default() };
@@ -85,17 +93,14 @@ pub(super) async fn test(
 }
 
 /// The channel called `name`, if it works.
-pub(super) fn working<'a>(
-    set: &'a ChannelSet,
-    name: &ChannelName,
-) -> Result<&'a Arc<ReadyChannel>, Problem> {
+pub(super) fn working(app: &App, name: &ChannelName) -> Result<Arc<ReadyChannel>, Problem> {
+    let set = app.channels.borrow();
     if let Some(ready) = set.get(name) {
-        return Ok(ready);
+        return Ok(Arc::clone(ready));
     }
-    let mention = format!("`{name}`");
-    let problem = set.problems.iter().find(|problem| problem.contains(&mention));
-    Err(match problem {
-        Some(problem) => Problem::new(StatusCode::CONFLICT, "channel-left-out", problem.clone()),
+    let problems = problems(&app.config.borrow(), &set);
+    Err(match channel_set::problem_of(name, &problems) {
+        Some(problem) => Problem::new(StatusCode::CONFLICT, "channel-left-out", problem),
         None => {
             let known: Vec<_> = set.iter().map(|(name, _)| name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::{
     Json,
-    extract::{Path, RawQuery, State},
+    extract::{RawQuery, State},
     response::{IntoResponse as _, Response},
 };
 use deskbell_core::{DeliveryId, Invalid, delivery::DeliveryState};
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use super::{
     problem::Problem,
     query::Parameters,
+    segment::Segment,
     wire::{DeliveryBody, DeliveryList},
 };
 use crate::{
@@ -98,7 +99,7 @@ pub(super) async fn settled(
 /// Gives one delivery.
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let delivery = find(&app, &id.parse()?).await?;
     Ok(Json(body(&app, delivery)).into_response())
@@ -118,7 +119,7 @@ async fn find(app: &App, id: &DeliveryId) -> Result<Delivery, Problem> {
 /// Puts a delivery that was given up back among the due ones.
 pub(super) async fn retry(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let id: DeliveryId = id.parse()?;
     let write = Write::Retry { delivery: id.clone(), at: app.clock.now() };

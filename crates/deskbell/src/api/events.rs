@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use axum::{
     Extension, Json,
-    extract::{Path, RawQuery, State},
+    extract::{RawQuery, State},
     response::{IntoResponse as _, Response},
 };
-use deskbell_core::EventId;
+use deskbell_core::{EventId, Invalid, text};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
 use super::{
@@ -16,6 +16,7 @@ use super::{
     problem::Problem,
     query,
     report::{self, Reporter},
+    segment::Segment,
     wire::{AcceptedBody, EventBody, EventPage},
 };
 use crate::{
@@ -33,9 +34,10 @@ pub(super) async fn report(
     body: JsonBytes,
 ) -> Result<Response, Problem> {
     let identity = identity.map(|Extension(identity)| identity);
+    let key = idempotency_key(&headers)?;
     let reporter = Reporter {
         identity: identity.as_ref().map_or(Identity::LOCAL, Identity::as_str),
-        key: idempotency_key(&headers),
+        key: key.as_deref(),
         client: client(&headers),
         now: app.clock.now(),
     };
@@ -49,9 +51,19 @@ pub(super) async fn report(
 }
 
 /// The header `Idempotency-Key`, which the draft of its standard writes as a quoted string.
-fn idempotency_key(headers: &HeaderMap) -> Option<&str> {
-    let key = headers.get("idempotency-key")?.to_str().ok()?.trim();
-    Some(key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key))
+///
+/// A key that cannot be read is refused: a report without its key would be accepted again each time it is repeated.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Invalid> {
+    let Some(value) = headers.get("idempotency-key") else {
+        return Ok(None);
+    };
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let key = text.trim();
+    if str::from_utf8(value.as_bytes()).is_err() || text::one_line(key) != key {
+        return Err(Invalid::text("Idempotency-Key", key, "visible text in UTF-8"));
+    }
+    let key = key.strip_prefix('"').and_then(|key| key.strip_suffix('"')).unwrap_or(key);
+    Ok(Some(key.to_owned()))
 }
 
 /// The first product in the header `User-Agent`, without its version.
@@ -90,7 +102,7 @@ pub(super) async fn list(
 /// Gives one event.
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let entry = find(&app, &id).await?;
     Ok(Json(EventBody::of(entry.cursor, &entry.event)).into_response())
@@ -102,4 +114,28 @@ pub(super) async fn find(app: &App, id: &str) -> Result<Entry, Problem> {
     let query = EventQuery { id: Some(id), ..EventQuery::first(1) };
     let found = app.journal.events(query).await?.into_iter().next();
     found.ok_or_else(|| Problem::not_found(format!("there is no event {id}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(value: &[u8]) -> Result<Option<String>, String> {
+        let value = HeaderValue::from_bytes(value).unwrap();
+        idempotency_key(&[("idempotency-key".parse().unwrap(), value)].into_iter().collect())
+            .map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn a_key_in_the_head_is_read_or_refused_and_never_dropped() {
+        assert_eq!(key(b" \"k 1\" "), Ok(Some("k 1".to_owned())));
+        assert_eq!(key("schlüssel-漢".as_bytes()), Ok(Some("schlüssel-漢".to_owned())));
+        assert_eq!(key(b""), Ok(Some(String::new())));
+        for bad in [&b"caf\xe9"[..], b"a\tb", "a\u{202e}b".as_bytes(), "\u{9b}".as_bytes()] {
+            let refusal = key(bad).unwrap_err();
+            assert!(refusal.contains("`Idempotency-Key`"), "{refusal}");
+            assert!(refusal.contains("expected visible text"), "{refusal}");
+        }
+        assert_eq!(idempotency_key(&HeaderMap::new()), Ok(None));
+    }
 }

@@ -143,7 +143,8 @@ pub(super) const ALL: &[Operation] = &[
                other from being accepted.",
         parameters: &[&[in_head(
             "Idempotency-Key",
-            "Your own name for the report, under which it is accepted once; at most 200 bytes.",
+            "Your own name for the report, under which it is accepted once: visible text, at most 200 bytes. Of many \
+             reports in one request each gets this key with `:` and the number of its line behind it.",
         )]],
         body: Some(schema_of::<ReportBody<'static>>),
         answers: &[

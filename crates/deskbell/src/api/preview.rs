@@ -73,8 +73,7 @@ pub(super) async fn preview(
         return Ok(Json(deskbell_channels::preview(kind, &*channel, &message, now, false).await));
     }
     let name: ChannelName = body.channel.parse()?;
-    let set = Arc::clone(&app.channels.borrow());
-    let ready = channels::working(&set, &name)?;
+    let ready = channels::working(&app, &name)?;
     Ok(Json(deskbell_channels::preview(ready.kind, &*ready.channel, &message, now, false).await))
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{Path, RawQuery, State},
+    extract::{RawQuery, State},
     response::{IntoResponse as _, Response},
 };
 use deskbell_core::{Invalid, RunId, run::RunState};
@@ -12,6 +12,7 @@ use deskbell_core::{Invalid, RunId, run::RunState};
 use super::{
     problem::Problem,
     query::Parameters,
+    segment::Segment,
     wire::{RunBody, RunList},
 };
 use crate::{app::App, journal::RunQuery};
@@ -38,7 +39,7 @@ pub(super) async fn list(
 /// Gives one run.
 pub(super) async fn one(
     State(app): State<Arc<App>>,
-    Path(id): Path<String>,
+    Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let id: RunId = id.parse()?;
     let query = RunQuery { id: Some(id.clone()), state: None, limit: 1 };

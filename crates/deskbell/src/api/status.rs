@@ -9,7 +9,7 @@ use axum::{
 };
 use jiff::Timestamp;
 
-use super::{problem::Problem, wire::StatusBody};
+use super::{channels, problem::Problem, wire::StatusBody};
 use crate::{
     app::App,
     journal::{EventQuery, Write},
@@ -41,7 +41,7 @@ pub(super) async fn status(State(app): State<Arc<App>>) -> Response {
         cursor: *app.journal.doorbell().borrow(),
         channels: set.iter().count(),
         viewers: app.live.viewers(),
-        problems: config.problems.iter().chain(&set.problems).cloned().collect(),
+        problems: channels::problems(&config, &set),
     })
     .into_response()
 }

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use axum::{
     Extension, Json,
-    extract::{self, State},
+    extract::State,
     response::{IntoResponse as _, Response},
 };
 use deskbell_core::{
@@ -18,6 +18,7 @@ use super::{
     deliveries, events,
     problem::Problem,
     query::LIMIT_MAX,
+    segment::Segment,
     wire::{EventBody, RouteBody, WhyBody},
 };
 use crate::{app::App, auth::Identity, intake::Rules, journal::DeliveryQuery};
@@ -26,7 +27,7 @@ use crate::{app::App, auth::Identity, intake::Rules, journal::DeliveryQuery};
 pub(super) async fn why(
     State(app): State<Arc<App>>,
     identity: Option<Extension<Identity>>,
-    extract::Path(id): extract::Path<String>,
+    Segment(id): Segment,
 ) -> Result<Response, Problem> {
     let entry = events::find(&app, &id).await?;
     let query =

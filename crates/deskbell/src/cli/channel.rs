@@ -5,7 +5,7 @@ mod preview;
 use deskbell_core::{ChannelName, clock::Clock as _, text};
 
 use super::{
-    Client, Exit, Output, client,
+    Client, Exit, Failure, Output, client,
     output::{ERROR, STRONG, WARNING, styled},
     show::{self, Dates},
     table::{self, Cell},
@@ -56,6 +56,9 @@ async fn list(client: &Client, json: bool, output: &Output) -> anyhow::Result<Ex
     for problem in &list.problems {
         output.note(format_args!("{} {}", styled(WARNING, "warning:"), text::one_line(problem)));
     }
+    if list.problems.iter().any(|problem| is_of_environment(problem)) {
+        output.hint(RESTART);
+    }
     if list.channels.is_empty() && list.problems.is_empty() {
         output.note("no channel is configured");
         output.hint(
@@ -63,6 +66,14 @@ async fn list(client: &Client, json: bool, output: &Output) -> anyhow::Result<Ex
         );
     }
     Ok(if list.problems.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// What to do about a variable that the daemon does not have.
+pub(super) const RESTART: &str = "the daemon has the variables it was started with: end it, and start it again where the variable is set";
+
+/// Whether `problem` is about the environment of the daemon.
+pub(super) fn is_of_environment(problem: &str) -> bool {
+    problem.contains("the variable ")
 }
 
 fn row(channel: &ChannelBody, dates: &Dates) -> Vec<Cell> {
@@ -88,7 +99,12 @@ async fn test(
     output: &Output,
 ) -> anyhow::Result<Exit> {
     let path = format!("/v1/channels/{}/test", client::segment(name.as_str()));
-    let test: TestBody = client.post(&path).await?;
+    let answer: anyhow::Result<TestBody> = client.post(&path).await;
+    let test = answer.map_err(|error| match error.downcast::<Failure>() {
+        Ok(failure) if is_of_environment(&failure.message) => failure.hint(RESTART).into(),
+        Ok(failure) => failure.into(),
+        Err(error) => error,
+    })?;
     if json {
         output.json(&test)?;
     } else {

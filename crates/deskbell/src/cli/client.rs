@@ -10,13 +10,16 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde::{Serialize, de::DeserializeOwned};
-use tokio::net::UnixStream;
+use tokio::{net::UnixStream, time::Instant};
 
 use super::{Exit, Failure};
 use crate::{api::problem::ProblemBody, daemon, paths::Paths};
 
 /// How long an answer may take. Requests that wait for a far end wait for at most a minute.
 const ANSWER_LIMIT: Duration = Duration::from_secs(90);
+
+/// How long a report may take in all. It is accepted within milliseconds, or something is wrong.
+const REPORT_LIMIT: Duration = Duration::from_secs(10);
 
 /// How often a request that may safely be repeated is sent before it fails.
 const TRIES: usize = 5;
@@ -75,7 +78,7 @@ impl Client {
 
     /// Asks for `path`.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
-        self.repeatable(&request(Method::GET, path, Bytes::new())).await
+        self.repeatable(&request(Method::GET, path, Bytes::new()), ANSWER_LIMIT).await
     }
 
     /// Sends `body`, which carries a key and so may be sent again when the daemon ends before it answers.
@@ -85,31 +88,38 @@ impl Client {
         body: &impl Serialize,
     ) -> anyhow::Result<T> {
         let body = serde_json::to_vec(body)?.into();
-        self.repeatable(&request(Method::POST, path, body)).await
+        self.repeatable(&request(Method::POST, path, body), REPORT_LIMIT).await
     }
 
     /// Sends an order without a body, once.
     pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
-        let (status, body) = self.once(&request(Method::POST, path, Bytes::new())).await?;
+        let (status, body) =
+            self.once(&request(Method::POST, path, Bytes::new()), ANSWER_LIMIT).await?;
         read(status, &body)
     }
 
     /// Asks for a `path` whose answer is only its status.
     pub(crate) async fn check(&self, path: &str) -> anyhow::Result<()> {
-        let (status, body) = self.once(&request(Method::GET, path, Bytes::new())).await?;
+        let (status, body) =
+            self.once(&request(Method::GET, path, Bytes::new()), ANSWER_LIMIT).await?;
         if status.is_success() { Ok(()) } else { Err(refusal(status, &body).into()) }
     }
 
-    async fn repeatable<T: DeserializeOwned>(&self, request: &Request<Bytes>) -> anyhow::Result<T> {
+    async fn repeatable<T: DeserializeOwned>(
+        &self,
+        request: &Request<Bytes>,
+        limit: Duration,
+    ) -> anyhow::Result<T> {
+        let deadline = Instant::now() + limit;
         let mut tries = 1;
         loop {
-            let answer = self.once(request).await;
+            let answer = self.once(request, limit).await;
             let wait = match &answer {
                 Ok((StatusCode::TOO_MANY_REQUESTS, body)) => retry_after(body),
                 Err(error) if is_broken(error) => Duration::from_millis(100),
                 _ => Duration::ZERO,
             };
-            if wait.is_zero() || tries == TRIES {
+            if wait.is_zero() || tries == TRIES || Instant::now() + wait > deadline {
                 let (status, body) = answer?;
                 return read(status, &body);
             }
@@ -118,33 +128,35 @@ impl Client {
         }
     }
 
-    async fn once(&self, request: &Request<Bytes>) -> anyhow::Result<(StatusCode, Bytes)> {
+    /// Sends `request` and reads the answer, for which `limit` is left once the daemon runs.
+    async fn once(
+        &self,
+        request: &Request<Bytes>,
+        limit: Duration,
+    ) -> anyhow::Result<(StatusCode, Bytes)> {
+        let stream = self.open().await?;
         let exchange = async {
-            let response = self.send(request).await?;
+            let response = send(stream, request).await?;
             let status = response.status();
             let body = http_body_util::Limited::new(response.into_body(), BODY_LIMIT).collect();
             let body = body.await.map_err(|error| Broken(error.to_string()))?;
             anyhow::Ok((status, body.to_bytes()))
         };
-        tokio::time::timeout(ANSWER_LIMIT, exchange).await.map_err(|_| {
-            Failure::new(Exit::NotNow, "the daemon does not answer")
+        tokio::time::timeout(limit, exchange).await.map_err(|_| {
+            let message = format!("the daemon does not answer within {} s", limit.as_secs());
+            Failure::new(Exit::NotNow, message)
                 .hint("see `deskbell doctor` and the log in the state folder")
         })?
     }
 
-    async fn send(&self, request: &Request<Bytes>) -> anyhow::Result<Response<Incoming>> {
-        let stream = self.connect().await.map_err(|error| {
+    async fn open(&self) -> anyhow::Result<UnixStream> {
+        let stream = tokio::time::timeout(ANSWER_LIMIT, self.connect()).await;
+        let stream = stream.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        stream.map_err(|error| {
             Failure::new(Exit::NotNow, format!("the daemon cannot be reached: {error}"))
                 .hint("run `deskbell doctor` to see why")
-        })?;
-        let broken = |error: hyper::Error| Broken(error.to_string());
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        // Its end is seen by whoever reads the answer.
-        tokio::spawn(connection);
-        let (parts, body) = request.clone().into_parts();
-        let request = Request::from_parts(parts, Full::new(body));
-        Ok(sender.send_request(request).await.map_err(broken)?)
+                .into()
+        })
     }
 
     async fn connect(&self) -> io::Result<UnixStream> {
@@ -163,7 +175,7 @@ impl Client {
         let mut request = request(Method::GET, path, Bytes::new());
         let accept = http::HeaderValue::from_static("application/x-ndjson");
         request.headers_mut().insert(header::ACCEPT, accept);
-        let response = self.send(&request).await?;
+        let response = send(self.open().await?, &request).await?;
         let status = response.status();
         if !status.is_success() {
             let body = response.into_body().collect().await?.to_bytes();
@@ -171,6 +183,17 @@ impl Client {
         }
         Ok(Lines { body: response.into_body(), read: Vec::new() })
     }
+}
+
+async fn send(stream: UnixStream, request: &Request<Bytes>) -> anyhow::Result<Response<Incoming>> {
+    let broken = |error: hyper::Error| Broken(error.to_string());
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    // Its end is seen by whoever reads the answer.
+    tokio::spawn(connection);
+    let (parts, body) = request.clone().into_parts();
+    let request = Request::from_parts(parts, Full::new(body));
+    Ok(sender.send_request(request).await.map_err(broken)?)
 }
 
 /// Lines of the live stream.

@@ -12,7 +12,7 @@ use serde::Serialize;
 use tokio::{net::TcpStream, time::Instant};
 
 use super::{
-    Client, Exit, Output,
+    Client, Exit, Output, channel,
     output::{ERROR, GOOD, STRONG, WARNING, styled},
 };
 use crate::{
@@ -57,7 +57,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
     if let Some(status) = daemon(&mut report, &client).await? {
         journal(&mut report, &client).await?;
         clock(&mut report, &client, &status).await?;
-        channels(&mut report, &client).await?;
+        channels(&mut report, &client, status.pid).await?;
         given_up(&mut report, &client).await?;
         web(&mut report, &client).await?;
     }
@@ -260,9 +260,20 @@ fn configuration(report: &mut Report<'_>, paths: &Paths) -> io::Result<()> {
     Ok(())
 }
 
-async fn channels(report: &mut Report<'_>, client: &Client) -> anyhow::Result<()> {
+async fn channels(report: &mut Report<'_>, client: &Client, pid: u32) -> anyhow::Result<()> {
     let list: ChannelList = client.get("/v1/channels").await?;
-    if list.channels.is_empty() {
+    // The daemon has an environment of its own, so it may miss what this command finds.
+    for problem in &list.problems {
+        let advice = if channel::is_of_environment(problem) {
+            format!(
+                "end the daemon with `kill {pid}`, and start it again where the variable is set"
+            )
+        } else {
+            "correct it; the daemon takes it up by itself".to_owned()
+        };
+        report.bad("channels", format!("the daemon says: {problem}"), &advice)?;
+    }
+    if list.channels.is_empty() && list.problems.is_empty() {
         report.good(
             "channels",
             "none configured; events are in the journal and on the live stream",

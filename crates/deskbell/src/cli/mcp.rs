@@ -7,12 +7,14 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use clap::builder::PossibleValuesParser;
 use uuid::Uuid;
 
 use super::Exit;
 use crate::{
     bridge::{self, hello::Hello},
     daemon,
+    mcp::profiles,
     paths::Paths,
     telemetry,
 };
@@ -24,11 +26,11 @@ use crate::{
 #[command(after_help = "\
 Examples:
   deskbell mcp
-  deskbell mcp --profile voicemode
+  deskbell mcp --profile mcp-push
   deskbell mcp --in-process        in a sandbox that allows no second process")]
 pub struct Args {
     /// Which tools are listed, and with which schemas.
-    #[arg(long, value_name = "PROFILE")]
+    #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(profiles::names()))]
     pub profile: Option<String>,
     /// How tool names are listed; both spellings are always accepted.
     #[arg(long, value_name = "STYLE", value_parser = ["dot", "underscore"])]
@@ -62,7 +64,9 @@ impl Args {
                 None => options.next()?.to_str()?,
             };
             match name {
-                "--profile" if !value.starts_with('-') => args.profile = Some(value.to_owned()),
+                "--profile" if profiles::find(value).is_ok() => {
+                    args.profile = Some(value.to_owned());
+                }
                 "--tool-names" if matches!(value, "dot" | "underscore") => {
                     args.tool_names = Some(value.to_owned());
                 }
@@ -150,9 +154,9 @@ mod tests {
     fn plain_command_lines_are_read_without_clap() {
         check("mcp", Some(&Args::default()));
         check(
-            "mcp --profile lambda --tool-names=dot --in-process",
+            "mcp --profile mcp-push --tool-names=dot --in-process",
             Some(&Args {
-                profile: Some("lambda".to_owned()),
+                profile: Some("mcp-push".to_owned()),
                 tool_names: Some("dot".to_owned()),
                 in_process: true,
             }),
@@ -161,9 +165,15 @@ mod tests {
 
     #[test]
     fn what_is_odd_is_left_to_clap() {
-        for line in
-            ["serve", "mcp --help", "mcp -h", "mcp --profile", "mcp --tool-names=x", "mcp extra"]
-        {
+        for line in [
+            "serve",
+            "mcp --help",
+            "mcp -h",
+            "mcp --profile",
+            "mcp --tool-names=x",
+            "mcp extra",
+            "mcp --profile lambda",
+        ] {
             check(line, None);
         }
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use deskbell_core::Invalid;
+use deskbell_core::{Invalid, text};
 use serde::Serialize;
 
 /// How a command ends.
@@ -98,17 +98,16 @@ impl Output {
     #[expect(clippy::unused_self, reason = "who holds the output may write to it")]
     pub(crate) fn json(&self, value: &impl Serialize) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
-        serde_json::to_writer(&mut stdout, value)?;
-        stdout.write_all(b"\n")?;
+        let json = serde_json::to_string(value)?;
+        writeln!(stdout, "{}", text::json_line(&json))?;
         stdout.flush()
     }
 
-    /// Writes a line of bytes as they are.
+    /// Writes a line of JSON that is written already.
     #[expect(clippy::unused_self, reason = "who holds the output may write to it")]
-    pub(crate) fn raw_line(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn json_line(&self, json: &[u8]) -> io::Result<()> {
         let mut stdout = io::stdout().lock();
-        stdout.write_all(bytes)?;
-        stdout.write_all(b"\n")?;
+        writeln!(stdout, "{}", text::json_line(&String::from_utf8_lossy(json)))?;
         stdout.flush()
     }
 
@@ -129,7 +128,10 @@ impl Output {
     /// Writes what went wrong, with its causes and what can be done about it.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
-        self.note(format_args!("{} {}", styled(ERROR, "error:"), causes.join(": ")));
+        // A cause may repeat what was typed or what somebody sent.
+        let lines: Vec<_> =
+            causes.join(": ").lines().map(|l| text::one_line(l).into_owned()).collect();
+        self.note(format_args!("{} {}", styled(ERROR, "error:"), lines.join("\n")));
         if let Some(hint) = failure(error).and_then(|failure| failure.hint.as_ref()) {
             self.hint(hint);
         }

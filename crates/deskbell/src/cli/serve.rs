@@ -2,9 +2,12 @@
 
 use std::{net::SocketAddr, process::ExitCode};
 
+use clap::builder::PossibleValuesParser;
+
 use super::Exit;
 use crate::{
     daemon::{self, JournalPlace},
+    mcp::profiles,
     paths::Paths,
 };
 
@@ -16,13 +19,13 @@ use crate::{
 Examples:
   deskbell serve
   deskbell serve --listen 127.0.0.1:7788
-  deskbell serve --listen 127.0.0.1:7788 --profile lambda --anonymous-loopback")]
+  deskbell serve --listen 127.0.0.1:7788 --profile mcp-push --anonymous-loopback")]
 pub struct Args {
     /// Address for HTTP beside the local socket.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
     /// The MCP profile that is served where a client names none.
-    #[arg(long, value_name = "PROFILE")]
+    #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(profiles::names()))]
     pub profile: Option<String>,
     /// Ask for no token on a loopback address, for development.
     #[arg(long)]

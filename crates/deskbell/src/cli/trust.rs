@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use deskbell_core::text;
 
 use super::{Exit, Failure, Output};
 use crate::{
@@ -39,13 +40,15 @@ pub(crate) fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
         return Err(Failure::new(Exit::Failed, message).into());
     };
     paths.create_state()?;
+    let shown = file.display().to_string();
+    let shown = text::one_line(&shown);
     if args.revoke {
         let was_trusted = trust::revoke(&paths, &file)?;
         let done = if was_trusted { "is not trusted any more" } else { "was not trusted" };
-        output.note(format_args!("{} {done}", file.display()));
+        output.note(format_args!("{shown} {done}"));
     } else {
         trust::trust(&paths, &file)?;
-        output.note(format_args!("{} is trusted as it is now", file.display()));
+        output.note(format_args!("{shown} is trusted as it is now"));
         output.hint("`deskbell config check` shows what it brings");
     }
     Ok(Exit::Done)

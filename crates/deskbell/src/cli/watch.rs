@@ -127,11 +127,11 @@ impl Watch<'_> {
             Ok(Line::Event(body)) => {
                 self.after = body.cursor;
                 if self.args.json {
-                    return self.output.raw_line(line);
+                    return self.output.json_line(line);
                 }
                 match Event::try_from(&*body) {
                     Ok(event) => self.show_event(&event),
-                    Err(_) => self.output.raw_line(line),
+                    Err(_) => self.output.json_line(line),
                 }
             }
             Ok(Line::Lagged { lagged }) => {

@@ -198,9 +198,6 @@ pub struct McpTable {
 pub enum Profile {
     Unified,
     Swissarmyhammer,
-    Arcade,
-    Lambda,
-    Voicemode,
     McpPush,
 }
 
@@ -210,9 +207,6 @@ impl Profile {
         match self {
             Self::Unified => "unified",
             Self::Swissarmyhammer => "swissarmyhammer",
-            Self::Arcade => "arcade",
-            Self::Lambda => "lambda",
-            Self::Voicemode => "voicemode",
             Self::McpPush => "mcp-push",
         }
     }

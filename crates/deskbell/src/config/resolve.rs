@@ -10,9 +10,8 @@ use std::{
 use deskbell_core::{ChannelName, Invalid, level::LevelRange, route::Route};
 
 use super::{
-    ChannelOptions, Config, DeliveryOptions, LogFile, McpOptions, ServeOptions, Tracing,
-    TracingTarget,
-    file::{ChannelTable, DeliveryTable, File, LogFileTable, RouteTable, ServeTable, TracingTable},
+    ChannelOptions, Config, DeliveryOptions, LogFile, McpOptions, Tracing, TracingTarget,
+    file::{ChannelTable, DeliveryTable, File, LogFileTable, RouteTable, TracingTable},
     finding::{Finding, did_you_mean},
     load::{PROJECT_FILE, Sources},
     mcp_push::Imported,
@@ -33,9 +32,6 @@ const LEAST_LOG_BYTES: u64 = 1024;
 
 /// The most log files that are kept.
 const MOST_LOGS: u32 = 100;
-
-/// The shortest token that nobody warns of, in characters.
-const SHORT_TOKEN: usize = 16;
 
 /// What the parts of a configuration are made from.
 pub(super) struct Parts<'a> {
@@ -292,45 +288,6 @@ impl Parts<'_> {
         DeliveryOptions { attempts: table.attempts, timeout, update_interval }
     }
 
-    fn serve(&mut self, table: ServeTable) -> ServeOptions {
-        let mut tokens = BTreeMap::new();
-        for (name, token) in table.tokens {
-            let path = ["serve", "tokens", &name].map(|key| Step::Key(key.to_owned()));
-            let place = self.place(&path);
-            if !secrets::is_reference(&token) {
-                self.secrets.note_clear(&place);
-            }
-            match self.secrets.resolve(&token, &place) {
-                Ok(token) if token.trim().is_empty() => {
-                    let message = "this token is empty; it is left out";
-                    self.findings.push(Finding::problem(place, tree::shown(&path), message));
-                }
-                Ok(token) => {
-                    if token.chars().count() < SHORT_TOKEN {
-                        let message = format!(
-                            "this token is short, expected {SHORT_TOKEN} characters or more"
-                        );
-                        let finding = Finding::warning(place, tree::shown(&path), message);
-                        let hint = "make one with `openssl rand -hex 32`";
-                        self.findings.push(finding.with_hint(hint));
-                    }
-                    tokens.insert(name, token);
-                }
-                Err(message) => {
-                    let message = format!("{message}; this token is left out");
-                    self.findings.push(Finding::problem(place, tree::shown(&path), message));
-                }
-            }
-        }
-        ServeOptions {
-            listen: table.listen.map(|listen| listen.0.0),
-            tokens,
-            allowed_hosts: table.allowed_hosts,
-            allowed_origins: table.allowed_origins,
-            anonymous_loopback: table.anonymous_loopback,
-        }
-    }
-
     fn expect(&mut self, is_met: bool, key: &str, expected: &str) {
         if !is_met {
             let place = self.place(&dotted(key));
@@ -339,7 +296,7 @@ impl Parts<'_> {
     }
 
     /// Where `path` was written, or the nearest table on the way to it.
-    fn place(&self, path: &[Step]) -> Place {
+    pub(super) fn place(&self, path: &[Step]) -> Place {
         let written = (0..=path.len()).rev().find_map(|length| self.tree.at(path.get(..length)?));
         written.unwrap_or(self.tree).place.clone()
     }

@@ -11,7 +11,7 @@ use std::{net::IpAddr, sync::Arc, time::Duration};
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::{Path, Request, State},
+    extract::{Request, State},
     response::Response,
     routing::any,
 };
@@ -35,7 +35,7 @@ use super::{
     Connection, Door,
     profiles::{self, Profile},
 };
-use crate::app::App;
+use crate::{api::segment::Segment, app::App};
 
 /// Largest body of a request, in bytes. A larger one is answered with 413.
 pub const BODY_LIMIT: usize = 4 * 1024 * 1024;
@@ -97,7 +97,7 @@ where
 
 async fn serve_profile<H, W>(
     State(endpoints): State<Arc<Endpoints<W>>>,
-    Path(profile): Path<String>,
+    Segment(profile): Segment,
     request: Request,
 ) -> Response
 where

@@ -122,13 +122,18 @@ const PROFILES: &[Profile] = &[
     },
 ];
 
+/// The names of the profiles.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    PROFILES.iter().map(|profile| profile.name)
+}
+
 /// Finds a profile.
 ///
 /// # Errors
 /// Names the profiles that there are.
 pub fn find(name: &str) -> Result<&'static Profile, Invalid> {
     PROFILES.iter().find(|profile| profile.name == name).ok_or_else(|| {
-        let known: Vec<_> = PROFILES.iter().map(|profile| profile.name).collect();
+        let known: Vec<_> = names().collect();
         Invalid::text("profile", name, format!("one of {}", known.join(", ")))
     })
 }

@@ -113,6 +113,9 @@ fn refusals_name_field_value_and_expectation() {
         201
     );
     check_problem(&desk.get("/v1/events/nonsense"), 422, "event id");
+    for path in ["events/%ff", "events/%ff/why", "runs/%ff", "deliveries/%ff"] {
+        check_problem(&desk.get(&format!("/v1/{path}")), 400, "UTF-8");
+    }
     check_problem(&desk.get("/v1/events/019a9c2e-5f00-7000-8000-000000000000"), 404, "no event");
     check_problem(&desk.get("/v1/events?levle=error"), 422, "`levle`");
     check_problem(&desk.get("/v1/nothing"), 404, "/v1/nothing");
@@ -465,6 +468,19 @@ fn many_reports_are_answered_line_by_line_and_each_for_itself() {
     assert_eq!(lines[5]["status"], 409);
     assert_eq!(lines[6]["id"], lines[0]["id"]);
     assert_eq!(desk.get("/v1/events").json()["events"].as_array().unwrap().len(), 4);
+    let keyed = |key: &str| {
+        let headers = [headers[0], ("idempotency-key", key)];
+        desk.request("POST", "/v1/events", &headers, Some("{\"text\":\"a\"}\n\n{\"text\":\"b\"}\n"))
+    };
+    let ids = |answer: Answer| -> Vec<Value> {
+        let lines = answer.body.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.map(|line| line["id"].clone()).collect()
+    };
+    let (first, again) = (ids(keyed("\"b-1\"")), ids(keyed("b-1")));
+    assert!(first[0] != first[1] && first[0].is_string(), "{first:?}");
+    assert_eq!(first, again);
+    assert_eq!(desk.get("/v1/events").json()["events"].as_array().unwrap().len(), 6);
+    check_problem(&keyed(&"k".repeat(200)), 422, "Idempotency-Key");
     let many = "{\"text\":\"a\"}\n".repeat(1_001);
     check_problem(&desk.request("POST", "/v1/events", &headers, Some(&many)), 413, "1000");
 }

@@ -11,7 +11,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    support::{Desk, FarEnd, Reply, until},
+    support::{Desk, FarEnd, Reply, desk::signal, until},
     tree,
 };
 
@@ -118,6 +118,50 @@ fn wrong_values_end_with_2_and_say_what_was_expected() {
     check(&desk, &["history", "--since", "yesterday"], "--since");
     check(&desk, &["history", "--level", "loud"], "--level");
     check(&desk, &["wtach"], "watch");
+    check(&desk, &["serve", "--profile", "lambda"], "unified, swissarmyhammer, mcp-push");
+    check(&desk, &["mcp", "--profile", "lambda"], "unified, swissarmyhammer, mcp-push");
+    check(&desk, &["\u{1b}[31m\u{202e}x"], "\\u{1b}[31m\\u{202e}x");
+    check(&desk, &["notify", "\u{200b}\u{2800}"], "`text` is only invisible characters");
+}
+
+#[test]
+fn json_shows_what_an_agent_hid_in_a_text() {
+    let desk = Desk::new();
+    let hidden = "a\u{202e}b\u{9b}31mc\u{2028}d";
+    assert_eq!(desk.run(&["notify", hidden]).0, 0);
+    let (_, stdout, _) = desk.run(&["history", "--json"]);
+    assert!(stdout.contains("a\\u202eb\\u009b31mc\\u2028d"), "{stdout}");
+    assert_eq!(lines(&stdout)[0]["text"], hidden);
+}
+
+#[test]
+fn a_channel_that_the_daemon_left_out_is_told_wherever_it_is_looked_for() {
+    let config = "[channels.phone]\nkind = \"ntfy\"\ntopic = \"env:TOPIC_OF_THE_USER\"\n";
+    let mut desk = Desk::with_config(config);
+    desk.serve();
+    // The commands have the variable, and the daemon does not.
+    for arguments in [&["doctor"][..], &["channel", "list"], &["channel", "test", "phone"]] {
+        let output = desk.command(arguments).env("TOPIC_OF_THE_USER", "t").output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        let said = String::from_utf8(said).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("TOPIC_OF_THE_USER is not set"), "{arguments:?}: {said}");
+        assert!(said.contains("start it again where the variable is set"), "{arguments:?}: {said}");
+    }
+    let (code, _, stderr) = desk.run(&["notify", "a", "--to", "phone"]);
+    assert_eq!((code, stderr.contains("TOPIC_OF_THE_USER is not set")), (2, true), "{stderr}");
+}
+
+#[test]
+fn a_report_is_given_up_when_the_daemon_is_stuck() {
+    let mut desk = Desk::new();
+    desk.serve();
+    let pid = desk.pid();
+    signal(pid, rustix::process::Signal::STOP);
+    let (code, _, stderr) = desk.run(&["notify", "a"]);
+    signal(pid, rustix::process::Signal::CONT);
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stderr.contains("within 10 s") && stderr.contains("deskbell doctor"), "{stderr}");
 }
 
 #[test]
@@ -362,7 +406,8 @@ fn a_project_is_trusted_and_not_any_more() {
     let desk = Desk::new();
     let (code, _, stderr) = desk.run(&["trust"]);
     assert!(code == 1 && stderr.contains(".deskbell.toml"), "{stderr}");
-    std::fs::write(desk.folder().join(".deskbell.toml"), "[mcp]\nprofile = \"lambda\"\n").unwrap();
+    std::fs::write(desk.folder().join(".deskbell.toml"), "[mcp]\nprofile = \"swissarmyhammer\"\n")
+        .unwrap();
     let (code, _, stderr) = desk.run(&["trust"]);
     assert!(code == 0 && stderr.contains("is trusted"), "{stderr}");
     let (_, _, stderr) = desk.run(&["trust", "--revoke"]);

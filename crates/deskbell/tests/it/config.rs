@@ -182,7 +182,7 @@ profile = "hunter2"
     let mut expected = vec![
         "user.toml:9:1: `delivery.timeout`: expected a length of time such as 15s, 5m or 30d",
         "user.toml:8:1: `delivery.attempts`: expected a whole number that is not negative",
-        "user.toml:19:1: `mcp.profile`: expected one of unified, swissarmyhammer, arcade, lambda, voicemode, mcp-push",
+        "user.toml:19:1: `mcp.profile`: expected one of unified, swissarmyhammer, mcp-push",
         "user.toml:13:1: `routes[0].level`: expected a level or a range of levels such as `error..`, `..info` or `notice..error`",
         "user.toml:17:1: `routes[1].context`: expected a text or a list of texts",
         "user.toml:16:9: `routes[1].kind[0]`: expected one of notice, push, run",
@@ -227,6 +227,43 @@ fn bounds_are_named() {
             "user.toml:2:14: `tracing.targets[0].name`: expected `llm_notify`, or a level behind it such as `llm_notify::warn`",
         ],
     );
+}
+
+#[test]
+fn what_would_keep_the_door_shut_is_told() {
+    let text = r#"[serve]
+listen = "0.0.0.0:0"
+allowed_hosts = ["desk.example", "http://x"]
+allowed_origins = ["*"]
+"#;
+    let trial = Trial::user(text);
+    let said = trial.said();
+    assert_eq!(said.len(), 3, "{said:?}");
+    for (said, start) in said.iter().zip([
+        "user.toml:2:1: `serve.listen`: others can reach this address",
+        "user.toml:3:34: `serve.allowed_hosts[1]`: expected the name of one host",
+        "user.toml:4:20: `serve.allowed_origins[0]`: expected one origin",
+    ]) {
+        assert!(said.starts_with(start), "{said}");
+    }
+    assert_eq!(trial.config().serve.allowed_hosts, ["desk.example"]);
+    check_said(
+        &format!(
+            "{}[serve.tokens]\nme = \"0123456789abcdef\"\n",
+            "[serve]\nlisten = \"0.0.0.0:0\"\n"
+        ),
+        &[],
+    );
+}
+
+#[test]
+fn only_profiles_that_are_served_can_be_chosen() {
+    for name in deskbell::mcp::profiles::names() {
+        check_said(&format!("[mcp]\nprofile = \"{name}\"\n"), &[]);
+    }
+    let known: Vec<_> = deskbell::mcp::profiles::names().collect();
+    let said = format!("user.toml:2:1: `mcp.profile`: expected one of {}", known.join(", "));
+    check_said("[mcp]\nprofile = \"lambda\"\n", &[&said]);
 }
 
 #[test]
@@ -357,11 +394,11 @@ fn the_daemon_has_the_channels_of_all_trusted_projects() {
 #[test]
 fn a_broken_project_file_stops_nothing() {
     for text in ["[[routes]", "[[routes]]\nlevel = \"hunter2\"\nchannels = []\n", "routes = 5\n"] {
-        let trial = Trial::user("[delivery]\nattempts = 3\n[mcp]\nprofile = \"arcade\"\n")
+        let trial = Trial::user("[delivery]\nattempts = 3\n[mcp]\nprofile = \"swissarmyhammer\"\n")
             .with("project/.deskbell.toml", text);
         let config = trial.config();
         assert_eq!(config.delivery.attempts, 3, "{text}");
-        assert_eq!(config.mcp.profile.as_deref(), Some("arcade"), "{text}");
+        assert_eq!(config.mcp.profile.as_deref(), Some("swissarmyhammer"), "{text}");
         assert_eq!(config.problems.len(), 1, "{text}");
         assert!(!config.problems[0].contains("hunter2"));
     }

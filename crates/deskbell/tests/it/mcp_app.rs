@@ -42,6 +42,7 @@ impl Parts {
             project_channels: Vec::new(),
             update_interval: Duration::from_secs(5),
             skip_titles: vec!["quiet".to_owned()],
+            problems: Vec::new(),
         }));
         let (config, follow_config) = watch::channel(Arc::new(config));
         let stop = CancellationToken::new();

@@ -11,7 +11,7 @@ use super::DeliveryBody;
 pub struct ChannelList {
     /// The channels that work, by name.
     pub channels: Vec<ChannelBody>,
-    /// What is wrong with the ones that were left out.
+    /// What is wrong with the configuration as the daemon sees it, such as channels that were left out.
     pub problems: Vec<String>,
 }
 

@@ -6,7 +6,7 @@ use deskbell_core::{
     run::{Phase, Progress, RunStep},
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
-use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
+use jiff::{Timestamp, civil::DateTime, fmt::temporal::Pieces, tz::TimeZone};
 use rmcp::model::{CallToolResult, JsonObject};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -187,7 +187,12 @@ fn read_timestamp(text: &str) -> Result<Timestamp, Invalid> {
     let text = text.trim();
     let local = || text.parse::<DateTime>()?.to_zoned(TimeZone::system()).map(|at| at.timestamp());
     text.parse::<Timestamp>().or_else(|_| local()).map_err(|_: jiff::Error| {
-        Invalid::text("timestamp", text, "a time in ISO 8601, such as 2024-01-01T12:00:00Z")
+        let is_well_written = Pieces::parse(text).is_ok_and(|pieces| pieces.time().is_some());
+        let expected = match is_well_written {
+            true => format!("a time from {} to {}", Timestamp::MIN, Timestamp::MAX),
+            false => "a time in ISO 8601, such as 2024-01-01T12:00:00Z".to_owned(),
+        };
+        Invalid::text("timestamp", text, expected)
     })
 }
 
@@ -221,6 +226,11 @@ mod tests {
         for bad in ["", "yesterday", "1704110400", "2024-13-01T00:00:00Z", "12:00"] {
             let sentence = read_timestamp(bad).unwrap_err().to_string();
             assert!(sentence.starts_with("`timestamp` is "), "{sentence}");
+            assert!(sentence.contains("in ISO 8601"), "{sentence}");
+        }
+        for late in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59-12:00"] {
+            let sentence = read_timestamp(late).unwrap_err().to_string();
+            assert!(sentence.ends_with("to 9999-12-30T22:00:00.999999999Z"), "{sentence}");
         }
     }
 
