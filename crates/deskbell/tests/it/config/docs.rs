@@ -31,7 +31,7 @@ fn the_examples_in_the_default_file_are_right() {
     let text: String =
         lines.map(|line| line.strip_prefix('#').unwrap_or(line).to_owned() + "\n").collect();
     let trial = Trial::user(&text)
-        .with("laptop.token", "t")
+        .with("laptop.token", "a token of some length")
         .with_variable("NTFY_TOPIC", "t")
         .with_variable("TG_TOKEN", "1:a");
     assert_eq!(trial.said(), [""; 0], "{text}");
