@@ -5,7 +5,10 @@ mod broken;
 
 use std::path::PathBuf;
 
-use deskbell_core::run::{Phase, RunState};
+use deskbell_core::{
+    delivery::Replaces,
+    run::{Phase, RunState},
+};
 use tempfile::TempDir;
 
 use super::*;
@@ -314,6 +317,37 @@ async fn nothing_is_passed_over_when_the_clock_goes_back() {
 }
 
 #[tokio::test]
+async fn a_row_between_two_times_passes_over_nothing_when_the_clock_goes_back() {
+    let folder = folder();
+    let journal = SqliteJournal::open(&file(&folder)).unwrap();
+    accepted(&journal, accept(notice(1)).due(&["a"], at(30), Replaces::Nothing)).await;
+    for (number, seconds) in [(2, 50), (3, 20)] {
+        let mut event = notice(number);
+        event.at = at(seconds);
+        accepted(&journal, accept(event).to(&["a"])).await;
+    }
+    assert_eq!(numbers(&claim(&journal, "a", 2, 60).await), [1, 2]);
+    assert_eq!(numbers(&claim(&journal, "a", 2, 60).await), [3]);
+}
+
+#[tokio::test]
+async fn events_that_go_the_same_way_for_other_reasons_keep_theirs() {
+    let folder = folder();
+    let journal = SqliteJournal::open(&file(&folder)).unwrap();
+    for (number, reason) in (1..).zip(["route 1", "route 2", "route 1"]) {
+        let mut to = accept(notice(number)).to(&["a", "b"]);
+        to.deliveries.iter_mut().for_each(|planned| planned.reason = reason.to_owned());
+        accepted(&journal, to).await;
+    }
+    assert_eq!(numbers(&claim(&journal, "a", 9, 9).await), [1, 2, 3]);
+    for (number, reason) in (1..).zip(["route 1", "route 2", "route 1"]) {
+        for name in ["a", "b"] {
+            assert_eq!(delivery(&journal, number, name).await.reason, reason);
+        }
+    }
+}
+
+#[tokio::test]
 async fn plans_beyond_the_limit_have_rows() {
     let folder = folder();
     let open = || SqliteJournal::open(&file(&folder)).unwrap();
@@ -351,11 +385,7 @@ async fn a_channel_that_comes_later_gets_what_was_planned_for_it() {
     assert_eq!(numbers(&claim(&journal, "a", 9, 9).await), [1]);
     accepted(&journal, accept(notice(2)).to(&["b"])).await;
     accepted(&journal, accept(notice(3)).to(&["a", "b"])).await;
-    accepted(
-        &journal,
-        accept(notice(4)).due(&["b"], at(0), deskbell_core::delivery::Replaces::Nothing),
-    )
-    .await;
+    accepted(&journal, accept(notice(4)).due(&["b"], at(0), Replaces::Nothing)).await;
     assert_eq!(
         numbers(&claim(&journal, "b", 9, 9).await),
         [4, 2, 3],

@@ -58,6 +58,10 @@ pub(super) async fn interval(journal: Fresh) {
     assert_eq!(send(journal, 21).await, 12);
     update(journal, 90).await;
     assert_eq!(delivery(journal, 90, "a").await.due_at, at(90), "the interval is long over");
+    let due = claim(journal, "a", 1, 90).await.due.remove(0);
+    record(journal, &due, given_up()).await;
+    update(journal, 91).await;
+    assert_eq!(delivery(journal, 91, "a").await.due_at, at(100), "one that was given up counts");
 
     // A start counts even before it is tried, and is never superseded.
     accepted(journal, accept(step(100, "s", Phase::Start)).to(&["a"])).await;

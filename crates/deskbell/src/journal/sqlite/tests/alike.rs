@@ -7,7 +7,6 @@ use crate::journal::{
     memory::MemoryJournal,
     suite::{channel, delivery_id, id, run},
 };
-use deskbell_core::delivery::Replaces;
 
 const CHANNELS: [&str; 3] = ["a", "b", "c"];
 const RUNS: [&str; 2] = ["r", "s"];
