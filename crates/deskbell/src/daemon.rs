@@ -1,6 +1,7 @@
 //! The one process per user that holds the journal: its lock, its doors, its start and its end.
 
 mod doors;
+mod in_process;
 mod info;
 pub mod socket;
 pub mod start;
@@ -9,7 +10,6 @@ use std::{
     fs,
     io::{self, Write as _},
     net::{Ipv4Addr, SocketAddr},
-    os::unix::net::UnixStream,
     path::PathBuf,
     sync::Arc,
     time::Duration,
@@ -24,7 +24,11 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::{info, warn};
 
 use self::doors::Doors;
-pub use self::{info::DaemonInfo, start::connect_or_start};
+pub use self::{
+    in_process::{InProcess, on_signal},
+    info::DaemonInfo,
+    start::connect_or_start,
+};
 use crate::{
     api,
     app::{App, Running},
@@ -89,43 +93,6 @@ pub fn run(paths: &Paths, options: &Options) -> anyhow::Result<()> {
     served
 }
 
-/// Serves one MCP client from this very process, without a daemon and without a lock on anything but the journal.
-///
-/// Gives the client's end of the connection.
-///
-/// # Errors
-/// Says why the journal could not be opened; a running daemon is the usual reason.
-pub fn run_in_process(paths: &Paths, options: &Options) -> anyhow::Result<(UnixStream, InProcess)> {
-    paths.create_state()?;
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let (ours, theirs) = UnixStream::pair()?;
-    ours.set_nonblocking(true)?;
-    let running = runtime.block_on(async {
-        let running = start_app(Role::InProcess, paths, options)?;
-        let doors = doors_of(&running);
-        let stream = tokio::net::UnixStream::from_std(ours)?;
-        let tasks = doors.tasks.clone();
-        tasks.spawn(async move { doors.serve_local(stream, axum::Router::new()).await });
-        anyhow::Ok(running)
-    })?;
-    Ok((theirs, InProcess { runtime, running }))
-}
-
-/// A daemon inside another process.
-pub struct InProcess {
-    runtime: tokio::runtime::Runtime,
-    running: Running,
-}
-
-impl InProcess {
-    /// Ends it in order: what is under way is finished or kept for the next start.
-    pub fn stop(self) {
-        self.runtime.block_on(self.running.stop());
-        self.runtime.shutdown_timeout(CLOSING);
-    }
-}
-
 async fn serve(paths: &Paths, options: &Options) -> anyhow::Result<()> {
     let role = if options.detached { Role::DetachedDaemon } else { Role::Daemon };
     let running = start_app(role, paths, options)?;
@@ -146,7 +113,7 @@ async fn serve(paths: &Paths, options: &Options) -> anyhow::Result<()> {
     );
     doors.tasks.spawn(doors.clone().local(local, routes));
     doors.tasks.spawn(doors.clone().http(listener, http));
-    DaemonInfo::of_this_process(address)
+    DaemonInfo::of_this_process(Some(address))
         .write(paths)
         .context("failed to write the daemon's particulars")?;
     info!("listening on http://{address} and on {}", paths.socket().display());
@@ -156,8 +123,20 @@ async fn serve(paths: &Paths, options: &Options) -> anyhow::Result<()> {
 
     let reason = signals.next(&doors.hand_over).await;
     info!("ending: {reason}");
+    close(paths, doors, running).await;
+    Ok(())
+}
+
+/// Closes the doors, ends the parts and takes back what the state folder says of this process.
+async fn close(paths: &Paths, doors: Doors, running: Running) {
     // The doors close first, so that nothing is accepted that the rest would not carry out.
     remove(&paths.socket());
+    end(doors, running).await;
+    remove(&paths.daemon_info());
+    remove(&paths.pid());
+}
+
+async fn end(doors: Doors, running: Running) {
     doors.stop.cancel();
     running.end_streams();
     doors.tasks.close();
@@ -165,9 +144,6 @@ async fn serve(paths: &Paths, options: &Options) -> anyhow::Result<()> {
         warn!("some connections did not end in time");
     }
     running.stop().await;
-    remove(&paths.daemon_info());
-    remove(&paths.pid());
-    Ok(())
 }
 
 fn doors_of(running: &Running) -> Doors {

@@ -41,7 +41,8 @@ pub enum Role {
     Daemon,
     /// The daemon that a client started, whose stderr nobody reads and nobody rotates: everything to the file.
     DetachedDaemon,
-    /// Everything in one process, started by an MCP client: notifications and warnings to stderr, all to the file.
+    /// The daemon inside the bridge of an MCP client: warnings to stderr, all to the file. Its own client's
+    /// notifications come to stderr through the bridge; those of other clients are none of its business.
     InProcess,
     /// The bridge between an MCP client and the daemon: warnings to stderr, all to the file.
     Bridge,
@@ -55,7 +56,8 @@ impl Role {
         match self {
             Self::Daemon => true,
             Self::DetachedDaemon => false,
-            Self::InProcess | Self::Bridge | Self::Command => is_notice || level >= Level::Warning,
+            Self::InProcess => !is_notice && level >= Level::Warning,
+            Self::Bridge | Self::Command => is_notice || level >= Level::Warning,
         }
     }
 
@@ -370,7 +372,7 @@ mod tests {
 
     #[test]
     fn a_notification_is_a_line_on_stderr_and_one_in_the_file_rows_16_and_17() {
-        let trial = Trial::new(Role::InProcess, &Tracing::default());
+        let trial = Trial::new(Role::Daemon, &Tracing::default());
         trial.record(|| {
             tracing::warn!(target: TARGET, context = "safety", severity = "critical", "back up");
         });

@@ -114,7 +114,7 @@ const HEAD: &str = "\
 <!-- Generated from crates/deskbell/src/api/operations.rs; `UPDATE_DOCS=1 cargo test -p deskbell` writes it anew. -->
 
 `deskbell serve` answers HTTP on a loopback address and on the local socket in its state folder.
-The daemon's address is in `daemon.json` of the state folder, and its token in `token`.
+The daemon's address is in `daemon.json` of the state folder, and its token in `token`; a daemon inside `deskbell mcp --in-process` listens on no address.
 
 ```sh
 curl http://127.0.0.1:8377/v1/events \\

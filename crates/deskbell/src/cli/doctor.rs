@@ -326,7 +326,10 @@ async fn web(report: &mut Report<'_>, client: &Client) -> anyhow::Result<()> {
         report.warning("HTTP", "the daemon does not say where it listens", advice)?;
         return Ok(());
     };
-    let address = info.address;
+    let Some(address) = info.address else {
+        report.good("HTTP", "not served: the daemon is a `deskbell mcp --in-process`")?;
+        return Ok(());
+    };
     let failed = match tokio::time::timeout(CONNECT_LIMIT, TcpStream::connect(address)).await {
         Ok(Ok(_)) => None,
         Ok(Err(error)) => Some(error.to_string()),

@@ -4,7 +4,8 @@ use std::{
     ffi::OsString,
     io,
     process::ExitCode,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, mpsc},
+    thread,
 };
 
 use clap::builder::PossibleValuesParser;
@@ -13,7 +14,7 @@ use uuid::Uuid;
 use super::Exit;
 use crate::{
     bridge::{self, hello::Hello},
-    daemon,
+    daemon::{self, InProcess},
     mcp::profiles,
     paths::Paths,
     telemetry,
@@ -35,7 +36,7 @@ pub struct Args {
     /// How tool names are listed; both spellings are always accepted.
     #[arg(long, value_name = "STYLE", value_parser = ["dot", "underscore"])]
     pub tool_names: Option<String>,
-    /// Run everything in this process instead of a daemon.
+    /// Start no second process: where no daemon runs, this one is the daemon for as long as its client stays.
     #[arg(long)]
     pub in_process: bool,
 }
@@ -92,17 +93,32 @@ fn bridge(args: &Args) -> anyhow::Result<()> {
         let connect = Box::new(move || daemon::connect_or_start(&paths, config_sh.as_deref()));
         return Ok(bridge::run(hello, connect, io::stdin(), io::stdout(), telemetry::stderr())?);
     }
+    bridge_in_process(args, paths, hello)
+}
+
+/// Bridges to a daemon that may be this process, until the client closes its side or this process is told to end.
+fn bridge_in_process(args: &Args, paths: Paths, hello: Hello) -> anyhow::Result<()> {
     let options = daemon::Options { profile: args.profile.clone(), ..daemon::Options::default() };
-    let (stream, in_process) = daemon::run_in_process(&paths, &options)?;
-    let stream = Mutex::new(Some(stream));
+    let in_process = Arc::new(InProcess::new(paths, options)?);
+    let (done, ended) = mpsc::channel();
+    let told = done.clone();
+    // Nobody listens any more when this process is ending already.
+    daemon::on_signal(move || drop(told.send(Ok(()))))?;
+    // A journal that cannot be opened is told at once and not to the first request.
+    let first = Mutex::new(Some(in_process.connect()?));
+    let connecting = Arc::clone(&in_process);
     let connect = Box::new(move || {
-        let stream = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
-        stream.ok_or_else(|| io::Error::other("this process serves one connection"))
+        let first = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let stream = first.map_or_else(|| connecting.connect(), Ok);
+        stream.map_err(|error| io::Error::other(format!("{error:#}")))
     });
-    // The log of this process shows notices on stderr already.
-    let copied = bridge::run(hello, connect, io::stdin(), io::stdout(), io::sink());
-    in_process.stop();
-    Ok(copied?)
+    thread::Builder::new().name("from client".to_owned()).spawn(move || {
+        let copied = bridge::run(hello, connect, io::stdin(), io::stdout(), telemetry::stderr());
+        drop(done.send(copied));
+    })?;
+    let copied = ended.recv();
+    in_process.end();
+    Ok(copied??)
 }
 
 /// What the daemon is to know of this client.

@@ -13,12 +13,13 @@ pub struct DaemonInfo {
     pub pid: u32,
     /// Its version.
     pub version: String,
-    /// Where it serves HTTP.
-    pub address: SocketAddr,
+    /// Where it serves HTTP; `None` inside another process, which has only the local socket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<SocketAddr>,
 }
 
 impl DaemonInfo {
-    pub(super) fn of_this_process(address: SocketAddr) -> Self {
+    pub(super) fn of_this_process(address: Option<SocketAddr>) -> Self {
         Self { pid: std::process::id(), version: crate::VERSION.to_owned(), address }
     }
 

@@ -49,9 +49,24 @@ pub fn connect(paths: &Paths) -> io::Result<UnixStream> {
 /// # Errors
 /// Says why no daemon could be started, and where its log is.
 pub fn connect_or_start(paths: &Paths, config_sh: Option<&Path>) -> io::Result<UnixStream> {
+    connect_or(paths, |free| {
+        drop(free);
+        start(paths, config_sh)?;
+        connect(paths)
+    })
+}
+
+/// Connects to the daemon; where none runs, `begin` gets the daemon's lock and gives the connection to one.
+///
+/// # Errors
+/// What `begin` failed with, or that a daemon that is ending takes too long.
+pub(super) fn connect_or<E: From<io::Error>>(
+    paths: &Paths,
+    begin: impl FnOnce(Lock) -> Result<UnixStream, E>,
+) -> Result<UnixStream, E> {
     match connect(paths) {
         Err(error) if is_absent(&error) => {}
-        other => return other,
+        other => return Ok(other?),
     }
     paths.create_state().map_err(io::Error::other)?;
     let lock = open_private(&paths.state.join("start.lock"))?;
@@ -60,21 +75,20 @@ pub fn connect_or_start(paths: &Paths, config_sh: Option<&Path>) -> io::Result<U
         // Another process may have started it while this one waited for the lock.
         match connect(paths) {
             Err(error) if is_absent(&error) => {}
-            other => return other,
+            other => return Ok(other?),
         }
         if let Some(free) = Lock::take(paths)? {
-            drop(free);
-            start(paths, config_sh)?;
-            return connect(paths);
+            return begin(free);
         }
         // A daemon has the folder and does not listen: it is about to, or it is on its way out.
         pause();
     }
-    Err(io::Error::new(io::ErrorKind::TimedOut, "the daemon that is ending takes too long"))
+    let late = "the daemon that is ending takes too long";
+    Err(io::Error::new(io::ErrorKind::TimedOut, late).into())
 }
 
 /// Lets a little time pass.
-fn pause() {
+pub(super) fn pause() {
     #[expect(clippy::disallowed_methods, reason = "a bridge and a command have no runtime here")]
     std::thread::sleep(ENDING_PAUSE);
 }

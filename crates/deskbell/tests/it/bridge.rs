@@ -143,12 +143,102 @@ fn a_framed_client_gets_framed_answers_row_57() {
 #[test]
 fn one_process_is_enough_where_no_second_is_allowed() {
     let desk = Desk::new();
+    // What forbids the socket here is a folder in its place; a sandbox refuses it in its own way.
+    std::fs::create_dir_all(desk.state().join("daemon.sock")).unwrap();
     let mut client = desk.mcp(&["--in-process"]);
     client.initialize();
     let result = client.call("notify", &notice(1));
     assert_eq!(result["content"][0]["text"], "Notification sent: notice 1");
-    assert!(!desk.state().join("daemon.sock").exists());
+    until("the notice on stderr", || client.stderr().contains("notice 1").then_some(()));
+    let stderr = client.stderr();
+    assert_eq!(stderr.matches("cannot be served").count(), 1, "{stderr}");
     assert_eq!(client.close().0, Some(0));
+    assert!(!desk.state().join("daemon.json").exists());
+}
+
+#[test]
+fn commands_and_other_clients_reach_a_client_that_is_the_daemon() {
+    let desk = Desk::new();
+    let mut first = desk.mcp(&["--in-process"]);
+    first.initialize();
+    first.call("notify", &notice(1));
+    assert_eq!(desk.pid(), first.pid());
+    let (code, _, stderr) = desk.run(&["notify", "from a command"]);
+    assert_eq!(code, 0, "{stderr}");
+    let mut others = [desk.mcp(&["--in-process"]), desk.mcp(&[])];
+    for (number, other) in (2..).zip(&mut others) {
+        other.initialize();
+        other.call("notify", &notice(number));
+    }
+    let (_, history, _) = desk.run(&["history", "--json"]);
+    assert_eq!(history.lines().count(), 4, "{history}");
+    assert_eq!(desk.pid(), first.pid());
+    // What others report is none of this client's business.
+    until("the notice on stderr", || first.stderr().contains("notice 1").then_some(()));
+    assert!(!first.stderr().contains("notice 2"), "{}", first.stderr());
+
+    assert_eq!(first.close().0, Some(0));
+    for (number, other) in (4..).zip(&mut others) {
+        other.call("notify", &notice(number));
+    }
+    let (_, history, _) = desk.run(&["history", "--json"]);
+    assert_eq!(history.lines().count(), 6, "{history}");
+}
+
+#[test]
+fn a_client_that_is_the_daemon_leaves_nothing_behind_when_it_ends() {
+    let desk = Desk::new();
+    let left = || {
+        ["daemon.sock", "daemon.pid", "daemon.json"]
+            .into_iter()
+            .filter(|name| desk.state().join(name).exists())
+            .count()
+    };
+    let mut client = desk.mcp(&["--in-process"]);
+    client.initialize();
+    assert_eq!(left(), 3);
+    assert_eq!(client.close().0, Some(0));
+    assert_eq!(left(), 0);
+
+    let mut client = desk.mcp(&["--in-process"]);
+    client.initialize();
+    let pid = client.pid();
+    signal(pid, Signal::TERM);
+    until("the client's end", || (!is_running(pid)).then_some(()));
+    assert_eq!(left(), 0);
+}
+
+#[test]
+fn a_client_that_may_be_the_daemon_uses_the_one_that_runs_and_follows_it() {
+    let mut desk = Desk::new();
+    desk.serve();
+    let daemon = desk.pid();
+    let mut client = desk.mcp(&["--in-process"]);
+    client.initialize();
+    client.call("notify", &notice(1));
+    assert_eq!(desk.pid(), daemon);
+    desk.kill();
+    client.call("notify", &notice(2));
+    assert_eq!(desk.pid(), client.pid());
+    let (_, history, _) = desk.run(&["history", "--json"]);
+    assert_eq!(history.lines().count(), 2, "{history}");
+}
+
+#[test]
+fn a_client_that_is_the_daemon_hands_over_to_a_newer_one() {
+    let mut desk = Desk::new();
+    let mut client = desk.mcp(&["--in-process"]);
+    client.initialize();
+    let mut bridge = UnixStream::connect(desk.state().join("daemon.sock")).unwrap();
+    writeln!(bridge, "{}", json!({ "version": "999.0.0", "key": "k" })).unwrap();
+    let lock = std::fs::File::open(desk.state().join("daemon.lock")).unwrap();
+    until("the daemon's lock", || lock.try_lock().ok());
+    drop(lock);
+    desk.serve();
+    client.call("notify", &notice(1));
+    assert_ne!(desk.pid(), client.pid());
+    let (_, history, _) = desk.run(&["history", "--json"]);
+    assert_eq!(history.lines().count(), 1, "{history}");
 }
 
 #[test]
