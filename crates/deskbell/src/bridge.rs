@@ -6,6 +6,7 @@
 //! the unanswered requests again under their old numbers, by which the daemon sees each of them once.
 
 mod client;
+pub(crate) mod cut;
 pub mod hello;
 mod peek;
 mod requests;

@@ -10,10 +10,13 @@ use std::{
 
 use serde_json::value::RawValue;
 
-use super::peek::error_answer;
+use super::{cut::Cut, peek::error_answer};
 
 /// Longest message, in bytes. A longer one is skipped and answered with an error.
 pub(super) const MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
+
+/// How much of a frame that is too long is looked at for the id of its request, in bytes.
+const HEAD: u64 = 64 * 1024;
 
 /// Longest line of a frame's header, in bytes.
 const HEADER_LIMIT: u64 = 1024;
@@ -98,8 +101,9 @@ impl Client {
         if input.fill_buf()?.is_empty() {
             return Ok(Received::End);
         }
-        let Some(first) = take_line(input, MESSAGE_LIMIT)? else {
-            return Ok(too_long());
+        let first = match take_line(input, MESSAGE_LIMIT)? {
+            Ok(line) => line,
+            Err(cut) => return Ok(too_long(&cut)),
         };
         // The length may follow in a later line of the header.
         let is_type = header(&first, "content-type").is_some();
@@ -129,8 +133,12 @@ impl Client {
             }
         }
         if length > MESSAGE_LIMIT {
-            io::copy(&mut input.take(length as u64), &mut io::sink())?;
-            return Ok(too_long());
+            let mut input = input.take(length as u64);
+            let mut head = Vec::new();
+            input.by_ref().take(HEAD).read_to_end(&mut head)?;
+            let mut cut = Cut::new(&head);
+            io::copy(&mut input, &mut cut)?;
+            return Ok(too_long(&cut));
         }
         let mut body = vec![0; length];
         match input.read_exact(&mut body) {
@@ -187,24 +195,34 @@ fn content_length(line: &[u8]) -> Option<Result<usize, Vec<u8>>> {
     }))
 }
 
-/// Takes a line without its end; `None` for one longer than `limit`, which is skipped.
-fn take_line(input: &mut impl BufRead, limit: usize) -> io::Result<Option<Vec<u8>>> {
+/// Takes a line without its end; an error is what is left of one longer than `limit`, which is skipped.
+fn take_line(input: &mut impl BufRead, limit: usize) -> io::Result<Result<Vec<u8>, Cut>> {
     let mut line = Vec::new();
     input.by_ref().take(limit as u64 + 1).read_until(b'\n', &mut line)?;
     if line.last() == Some(&b'\n') {
         line.pop();
-        return Ok(Some(line));
+        return Ok(Ok(line));
     }
     if line.len() <= limit {
-        return Ok(Some(line));
+        return Ok(Ok(line));
     }
-    input.skip_until(b'\n')?;
-    Ok(None)
+    let mut cut = Cut::new(&line);
+    loop {
+        let bytes = input.fill_buf()?;
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let skipped = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
+        cut.skip(skipped);
+        let (is_over, length) = (end.is_some() || bytes.is_empty(), skipped.len());
+        input.consume(length + usize::from(end.is_some()));
+        if is_over {
+            return Ok(Err(cut));
+        }
+    }
 }
 
-fn too_long() -> Received {
+fn too_long(cut: &Cut) -> Received {
     let text = format!("Invalid Request: a message longer than {MESSAGE_LIMIT} bytes");
-    Received::Refused(error_answer(None, -32600, &text))
+    Received::Refused(error_answer(Some(&cut.id().to_string()), -32600, &text))
 }
 
 #[cfg(test)]
@@ -286,6 +304,25 @@ mod tests {
         let received = receive_all(&input);
         assert!(matches!(received[0], Received::Refused(_)));
         assert_eq!(received[1], Received::Message(b"{}".to_vec()));
+    }
+
+    #[test]
+    fn a_request_that_is_too_long_is_refused_under_its_id() {
+        let text = "x".repeat(MESSAGE_LIMIT);
+        let first = format!(r#"{{"id":7,"method":"m","params":"{text}"}}"#);
+        let last = format!(r#"{{"method":"m","params":"{text}","jsonrpc":"2.0","id":"k"}}"#);
+        let framed = format!("Content-Length: {}\r\n\r\n{first}", first.len());
+        let input = format!("{first}\n{last}\n{framed}");
+        let ids: Vec<_> = receive_all(input.as_bytes())
+            .into_iter()
+            .map(|received| match received {
+                Received::Refused(answer) => {
+                    serde_json::from_slice::<serde_json::Value>(&answer).unwrap()["id"].clone()
+                }
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(ids, [7.into(), "k".into(), serde_json::Value::from(7)]);
     }
 
     proptest! {

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::outgoing::{Line, Outgoing, Sort};
-use crate::mcp::caller::RequestKey;
+use crate::{bridge::cut::Cut, mcp::caller::RequestKey};
 
 /// Longest line from a bridge, in bytes. A longer one is skipped and answered with an error.
 const LINE_LIMIT: usize = 16 * 1024 * 1024 + 32;
@@ -30,8 +30,8 @@ pub(super) struct Lines<R> {
     reader: R,
     /// The start of a line whose end has not come yet. Kept here, because a read may be given up half-way.
     partial: Vec<u8>,
-    /// Whether the line that is being read is too long and only skipped.
-    skipping: bool,
+    /// What is left of the line that is being read, if it is too long and only skipped.
+    skipping: Option<Cut>,
     bridge: Arc<str>,
     /// Whether a request has come. What comes before says nothing, and rmcp would end the connection over it.
     opened: bool,
@@ -52,7 +52,7 @@ impl<R: AsyncBufRead + Send + Unpin> Lines<R> {
         Self {
             reader,
             partial: Vec::new(),
-            skipping: false,
+            skipping: None,
             bridge: bridge.into(),
             opened: false,
             outgoing,
@@ -93,12 +93,13 @@ impl<R: AsyncBufRead + Send + Unpin> Lines<R> {
             };
             let end = bytes.iter().position(|byte| *byte == b'\n');
             let taken = bytes.get(..end.unwrap_or(bytes.len())).unwrap_or_default();
-            if self.partial.len() + taken.len() > LINE_LIMIT {
-                self.skipping = true;
-                self.partial = Vec::new();
+            if self.skipping.is_none() && self.partial.len() + taken.len() > LINE_LIMIT {
+                let line = std::mem::take(&mut self.partial);
+                self.skipping = Some(Cut::new(numbered(&line).1));
             }
-            if !self.skipping {
-                self.partial.extend_from_slice(taken);
+            match &mut self.skipping {
+                Some(cut) => cut.skip(taken),
+                None => self.partial.extend_from_slice(taken),
             }
             let consumed = taken.len() + usize::from(end.is_some());
             self.reader.consume(consumed);
@@ -106,9 +107,9 @@ impl<R: AsyncBufRead + Send + Unpin> Lines<R> {
                 continue;
             }
             let line = std::mem::take(&mut self.partial);
-            if std::mem::take(&mut self.skipping) {
+            if let Some(cut) = self.skipping.take() {
                 let text = format!("Invalid Request: a message longer than {LINE_LIMIT} bytes");
-                self.answer_error(&Value::Null, -32600, &text);
+                self.answer_error(&cut.id(), -32600, &text);
             } else if !line.trim_ascii().is_empty() {
                 return Some(line);
             }
@@ -193,8 +194,7 @@ impl<R: AsyncBufRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
 /// # Errors
 /// The id, code and text of the answer to what is not a message.
 fn parse(line: &[u8]) -> Result<(u64, ClientJsonRpcMessage), (Value, i32, String)> {
-    let space = line.iter().position(|byte| *byte == b' ').unwrap_or(line.len());
-    let (number, message) = line.split_at(space);
+    let (number, message) = numbered(line);
     let number = str::from_utf8(number).ok().and_then(|number| number.parse().ok());
     let number = number.ok_or_else(|| {
         (Value::Null, -32600, "Invalid Request: a line without its number".to_owned())
@@ -209,6 +209,11 @@ fn parse(line: &[u8]) -> Result<(u64, ClientJsonRpcMessage), (Value, i32, String
         // The text of the error names line and column, and never shows the message itself.
         Err(error) => (id_of(message), -32700, format!("Parse error: {error}")),
     })
+}
+
+/// A line's number and its message.
+fn numbered(line: &[u8]) -> (&[u8], &[u8]) {
+    line.split_at(line.iter().position(|byte| *byte == b' ').unwrap_or(line.len()))
 }
 
 /// The id of a message that is too deeply nested to be read whole; the bridge waits for an answer to it.
@@ -263,6 +268,22 @@ mod tests {
         let line = lines.next_line().await.unwrap();
         assert_eq!(parse(&line).map(|(number, _)| number), Ok(1));
         assert!(lines.next_line().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_too_long_is_refused_under_its_id() {
+        let text = "x".repeat(LINE_LIMIT);
+        let input = format!("1 {{\"id\":7,\"method\":\"m\",\"params\":\"{text}\"}}\n");
+        let (mut near, far) = tokio::io::duplex(1024 * 1024);
+        let (answers, writer) = tokio::io::duplex(1024);
+        tokio::spawn(async move { near.write_all(input.as_bytes()).await });
+        let mut lines = Lines::new(BufReader::new(far), writer, "b", CancellationToken::new());
+        assert!(lines.next_line().await.is_none());
+        lines.finish().await;
+        let mut answer = String::new();
+        BufReader::new(answers).read_line(&mut answer).await.unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(7), &json!(-32600)));
     }
 
     #[tokio::test]
