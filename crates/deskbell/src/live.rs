@@ -108,7 +108,7 @@ impl Live {
         filter: Filter,
     ) -> Result<impl Stream<Item = LiveItem> + Send + use<>, TooManyViewers> {
         let newest = *self.0.bell.borrow();
-        // A cursor from the future is not one of this journal's; waiting for it would be silent for ever.
+        // The doors refuse a cursor from the future; waiting for it would be silent for ever.
         let after = after.map_or(newest, |cursor| cursor.min(newest));
         let viewer = Viewer::register(Arc::clone(&self.0), after, filter)?;
         Ok(futures_util::stream::unfold(viewer, |mut viewer| async {

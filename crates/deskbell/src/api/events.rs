@@ -87,7 +87,7 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let query = query::events(query.as_deref())?;
+    let query = query::events(query.as_deref(), *app.journal.doorbell().borrow())?;
     let limit = query.limit;
     // One more than asked for tells whether there is another page.
     let query = EventQuery { limit: limit + 1, ..query };

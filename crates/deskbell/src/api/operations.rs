@@ -110,7 +110,10 @@ const FILTERS: &[Parameter] = &[
 
 const EVENT_ID: Parameter = in_path("id", "The event's id.");
 const DELIVERY_ID: Parameter = in_path("id", "The delivery's id: `EVENT_ID.CHANNEL`.");
-const AFTER: Parameter = in_query("after", "Only events after this cursor.");
+const AFTER: Parameter = in_query(
+    "after",
+    "Only events after this cursor, which is at most the newest event's. After one that is older than what is kept comes what is kept.",
+);
 const LIMIT: Parameter = in_query("limit", "How many at most, from 1 to 1000; 100 without it.");
 const WAIT: Parameter =
     in_query("wait", "Wait up to this many seconds, at most 60, until the outcome is known.");
@@ -171,7 +174,10 @@ pub(super) const ALL: &[Operation] = &[
             FILTERS,
             &[
                 AFTER,
-                in_query("before", "Only events before this cursor."),
+                in_query(
+                    "before",
+                    "Only events before this cursor, which is at most the newest event's.",
+                ),
                 in_query("since", "Only events accepted at or after this time, ISO 8601."),
                 in_query("order", "`newest` or `oldest` first."),
                 LIMIT,

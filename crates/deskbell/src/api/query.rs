@@ -40,6 +40,11 @@ impl<'a> Parameters<'a> {
         value.transpose().map_err(|refusal| Invalid { field: name.to_owned(), ..refusal })
     }
 
+    /// The value of `name` as a place in the journal, whose newest event is at `newest`.
+    pub(crate) fn cursor(&mut self, name: &str, newest: Cursor) -> Result<Option<Cursor>, Invalid> {
+        self.read::<Cursor>(name)?.map(|cursor| place(name, cursor, newest)).transpose()
+    }
+
     /// The value of `limit`.
     pub(crate) fn limit(&mut self) -> Result<usize, Invalid> {
         let Some(text) = self.take("limit") else {
@@ -63,6 +68,15 @@ impl<'a> Parameters<'a> {
     }
 }
 
+/// Refuses a cursor beyond `newest`: it is of another journal, and who reads on from it would miss events in silence.
+pub(crate) fn place(field: &str, cursor: Cursor, newest: Cursor) -> Result<Cursor, Invalid> {
+    if cursor <= newest {
+        return Ok(cursor);
+    }
+    let expected = format!("a cursor of this journal, whose newest event is at {newest}");
+    Err(Invalid::text(field, &cursor.to_string(), expected))
+}
+
 /// The names of the parameters that [`filter`] reads.
 pub(crate) const FILTERS: &str = "level, context, kind, run, client";
 
@@ -83,11 +97,11 @@ pub(crate) fn filter(parameters: &mut Parameters<'_>) -> Result<Filter, Invalid>
     })
 }
 
-/// Reads which page of which events `query` asks for.
-pub(crate) fn events(query: Option<&str>) -> Result<EventQuery, Invalid> {
+/// Reads which page of which events `query` asks for, of a journal whose newest event is at `newest`.
+pub(crate) fn events(query: Option<&str>, newest: Cursor) -> Result<EventQuery, Invalid> {
     let mut parameters = Parameters::of(query);
     let filter = filter(&mut parameters)?;
-    let after = parameters.read::<Cursor>("after")?;
+    let after = parameters.cursor("after", newest)?;
     let newest_first = match parameters.take("order").as_deref() {
         // Who gives a place to go on from reads forwards.
         None => after.is_none(),
@@ -97,7 +111,7 @@ pub(crate) fn events(query: Option<&str>) -> Result<EventQuery, Invalid> {
     };
     let found = EventQuery {
         after,
-        before: parameters.read::<Cursor>("before")?,
+        before: parameters.cursor("before", newest)?,
         levels: filter.levels,
         context: filter.context,
         kind: filter.kind,
@@ -120,27 +134,31 @@ pub(crate) fn time(field: &str, text: &str) -> Result<Timestamp, Invalid> {
 mod tests {
     use super::*;
 
+    const NEWEST: Cursor = Cursor { major: 0, minor: 0x1f };
+
     #[test]
     fn pages_go_forwards_from_a_place_and_backwards_without_one() {
-        assert!(events(None).unwrap().newest_first);
-        let query = events(Some("after=0-1f&level=error..&limit=7")).unwrap();
+        assert!(events(None, NEWEST).unwrap().newest_first);
+        let query = events(Some("after=0-1f&level=error..&limit=7"), NEWEST).unwrap();
         assert!(!query.newest_first);
         assert_eq!(query.limit, 7);
         assert_eq!(query.levels.to_string(), "error..");
-        assert!(events(Some("after=0-1f&order=newest")).unwrap().newest_first);
+        assert!(events(Some("after=0-1f&order=newest"), NEWEST).unwrap().newest_first);
     }
 
     #[test]
     fn what_is_misspelt_is_refused() {
         #[track_caller]
         fn check(query: &str, field: &str) {
-            assert_eq!(events(Some(query)).unwrap_err().field, field, "{query}");
+            assert_eq!(events(Some(query), NEWEST).unwrap_err().field, field, "{query}");
         }
         check("levle=error", "levle");
         check("level=loud", "level");
         check("limit=0", "limit");
         check("limit=1001", "limit");
         check("after=yesterday", "after");
+        check("after=0-20", "after");
+        check("before=1-0", "before");
         check("since=yesterday", "since");
         check("kind=ask", "kind");
         check("order=random", "order");

@@ -41,10 +41,11 @@ pub(super) async fn follow(
 ) -> Result<Response, Problem> {
     let mut parameters = Parameters::of(query.as_deref());
     let filter = query::filter(&mut parameters)?;
-    let after = parameters.read::<Cursor>("after")?;
+    let newest = *app.journal.doorbell().borrow();
+    let after = parameters.cursor("after", newest)?;
     parameters.end(&format!("{FILTERS}, after"))?;
     // A browser that reconnects says how far it came; that goes before the address, which stays the same.
-    let after = last_event_id(&headers)?.or(after);
+    let after = last_event_id(&headers, newest)?.or(after);
     let wire = Wire::wanted(&headers)?;
     let items = app.live.follow(after, filter).map_err(|error| {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "viewers", error.to_string())
@@ -59,13 +60,14 @@ pub(super) async fn follow(
     Ok((headers, Body::from_stream(frames(items, wire))).into_response())
 }
 
-fn last_event_id(headers: &HeaderMap) -> Result<Option<Cursor>, Invalid> {
+fn last_event_id(headers: &HeaderMap, newest: Cursor) -> Result<Option<Cursor>, Invalid> {
     let Some(id) = headers.get("last-event-id") else {
         return Ok(None);
     };
     let id = id.to_str().unwrap_or_default();
-    let cursor = id.parse::<Cursor>();
-    cursor.map(Some).map_err(|refusal| Invalid { field: "Last-Event-ID".to_owned(), ..refusal })
+    let field = "Last-Event-ID";
+    let cursor = id.parse::<Cursor>().and_then(|cursor| query::place(field, cursor, newest));
+    cursor.map(Some).map_err(|refusal| Invalid { field: field.to_owned(), ..refusal })
 }
 
 /// The stream's bytes: what `items` brings, with signs of life in between, until it ends.

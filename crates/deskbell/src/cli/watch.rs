@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 pub(crate) use self::bars::Bars;
 use super::{
-    Client, Exit, Output, client,
+    Client, Exit, Failure, Output, client,
     filter::Filter,
     output::{QUIET, styled},
     show,
@@ -106,6 +106,11 @@ impl Watch<'_> {
                     self.tell("the daemon has ended; waiting for the next one");
                 }
                 Err(error) if is_first => return Err(error),
+                // The filter was right before, so it is the place: one of a journal that is no more.
+                Err(error) if is_refusal(&error) => {
+                    self.tell(&format!("{error}; going on from the first event"));
+                    self.after = Cursor::START;
+                }
                 Err(_) => {}
             }
             // Whoever ended the daemon does not want a mere viewer to start it again.
@@ -172,4 +177,8 @@ impl Watch<'_> {
         }
         Ok(())
     }
+}
+
+fn is_refusal(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Failure>().is_some_and(|failure| failure.exit == Exit::Wrong)
 }

@@ -186,6 +186,38 @@ fn pages_lead_through_all_events_in_both_directions() {
 }
 
 #[test]
+fn a_cursor_that_is_not_of_this_journal_is_refused_wherever_it_comes_in() {
+    let desk = served();
+    let newest = |desk: &Desk| desk.get("/v1/status").json()["cursor"].as_str().unwrap().to_owned();
+    let expected = |desk: &Desk| {
+        format!("expected a cursor of this journal, whose newest event is at {}", newest(desk))
+    };
+    check_problem(&desk.get("/v1/events?after=0-1"), 422, &expected(&desk));
+    assert_eq!(desk.get("/v1/events?after=0-0").status, 200);
+    for number in 0..2 {
+        assert_eq!(desk.post("/v1/events", &json!({ "text": number.to_string() })).status, 201);
+    }
+    for beyond in ["0-3", "0-ffffffffffffffff", "1-0"] {
+        for path in ["/v1/events?after=", "/v1/events?before=", "/events?after="] {
+            let answer = desk.get(&format!("{path}{beyond}"));
+            check_problem(&answer, 422, &expected(&desk));
+            assert_eq!(answer.json()["value"], format!("\"{beyond}\""));
+        }
+        let answer = desk.request("GET", "/events", &[("last-event-id", beyond)], None);
+        check_problem(&answer, 422, "`Last-Event-ID` is");
+        for command in [["history", "--after", beyond], ["watch", "--after", beyond]] {
+            let (code, stdout, stderr) = desk.run(&command);
+            assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
+            assert!(stderr.contains(&expected(&desk)), "{stderr}");
+        }
+    }
+    // The end itself is where everybody stands who has read all.
+    let page = desk.get(&format!("/v1/events?after={}", newest(&desk)));
+    assert_eq!((page.status, page.json()["events"].as_array().unwrap().len()), (200, 0));
+    assert_eq!(desk.run(&["history", "--after", &newest(&desk)]).0, 0);
+}
+
+#[test]
 fn filters_narrow_the_list() {
     let desk = served();
     let step = |phase: &str| json!({ "id": "r", "phase": phase });

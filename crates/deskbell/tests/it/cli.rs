@@ -223,6 +223,21 @@ fn watch_goes_on_where_it_was_when_the_daemon_restarts() {
 }
 
 #[test]
+fn watch_begins_anew_when_the_daemon_has_another_journal() {
+    let mut desk = Desk::new();
+    desk.serve_with(&["--journal", "memory"]);
+    let watch = Running::start(&desk, &["watch", "--json"]);
+    until("the viewer", || (desk.get("/v1/status").json()["viewers"] == 1).then_some(()));
+    desk.run(&["notify", "one"]);
+    assert_eq!(lines(&watch.next())[0]["text"], "one");
+    desk.kill();
+    desk.serve_with(&["--journal", "memory"]);
+    until("the viewer", || (desk.get("/v1/status").json()["viewers"] == 1).then_some(()));
+    desk.run(&["notify", "another"]);
+    assert_eq!(lines(&watch.next())[0]["text"], "another");
+}
+
+#[test]
 fn watch_replays_from_a_place_and_writes_plain_lines_without_a_terminal() {
     let desk = Desk::new();
     desk.run(&["notify", "first", "-t", "a\u{1b}[31m"]);
