@@ -3,8 +3,6 @@
 mod doors;
 mod in_process;
 mod info;
-pub mod socket;
-pub mod start;
 
 use std::{
     fs,
@@ -27,12 +25,12 @@ use self::doors::Doors;
 pub use self::{
     in_process::{InProcess, on_signal},
     info::DaemonInfo,
-    start::connect_or_start,
 };
 use crate::{
     api,
     app::{App, Running},
     auth,
+    bridge::{socket, start},
     config::{self, Config, load::Sources},
     journal::{Journal, memory::MemoryJournal, sqlite::SqliteJournal},
     mcp,

@@ -22,11 +22,8 @@ pub mod dispatch;
 pub mod live;
 pub mod retention;
 
-pub mod bridge;
 pub mod daemon;
-pub mod paths;
 
 pub mod cli;
 
-/// The version of the program.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+pub use deskbell_bridge::{self as bridge, VERSION, paths};

@@ -4,7 +4,6 @@
 
 pub(crate) mod filter;
 mod log_file;
-mod sink;
 
 use std::{
     fmt::{self, Write as _},
@@ -17,9 +16,10 @@ use deskbell_core::{Level, clock::Clock as _, text};
 use tracing::{Metadata, Subscriber, field::Field, subscriber::Interest};
 use tracing_subscriber::{Layer, layer::Context, layer::SubscriberExt as _};
 
-use self::{log_file::LogWriter, sink::Sink};
+use self::log_file::LogWriter;
 use crate::{
     app::SystemClock,
+    bridge::sink::Sink,
     config::{LogFile, Tracing},
     paths::Paths,
     terminal::{self, Paint, TARGET},
@@ -44,8 +44,6 @@ pub enum Role {
     /// The daemon inside the bridge of an MCP client: warnings to stderr, all to the file. Its own client's
     /// notifications come to stderr through the bridge; those of other clients are none of its business.
     InProcess,
-    /// The bridge between an MCP client and the daemon: warnings to stderr, all to the file.
-    Bridge,
     /// A command: warnings to stderr.
     Command,
 }
@@ -57,7 +55,7 @@ impl Role {
             Self::Daemon => true,
             Self::DetachedDaemon => false,
             Self::InProcess => !is_notice && level >= Level::Warning,
-            Self::Bridge | Self::Command => is_notice || level >= Level::Warning,
+            Self::Command => is_notice || level >= Level::Warning,
         }
     }
 
@@ -95,33 +93,6 @@ pub fn apply(tracing: &Tracing) {
     }
 }
 
-/// This process's stderr, for lines that must not hold up whoever writes them: a flush puts what was written into the
-/// queue of the log's lines.
-pub fn stderr() -> Stderr {
-    Stderr { line: Vec::new() }
-}
-
-/// A writer to the queue of lines for stderr.
-#[derive(Debug)]
-pub struct Stderr {
-    line: Vec<u8>,
-}
-
-impl io::Write for Stderr {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.line.extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if !self.line.is_empty() {
-            shared_stderr().push(String::from_utf8_lossy(&self.line).into_owned());
-            self.line.clear();
-        }
-        Ok(())
-    }
-}
-
 /// Waits a moment until what is queued was written; for the end of the process.
 pub fn flush() {
     if let Some(stderr) = STDERR.get() {
@@ -141,11 +112,7 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 static STDERR: OnceLock<Arc<Sink>> = OnceLock::new();
 
 fn shared_stderr() -> &'static Arc<Sink> {
-    STDERR.get_or_init(|| {
-        // A process that cannot start one thread more will not live long; its lines go nowhere then.
-        let sink = Sink::start("stderr", own_stderr(), |_| {});
-        Arc::new(sink.unwrap_or_else(|_| Sink::nowhere()))
-    })
+    STDERR.get_or_init(|| Arc::new(Sink::of_stderr()))
 }
 
 /// The places of the log, and the rules of what is shown.
@@ -220,15 +187,6 @@ impl Log {
             self.stderr.push(line + "\n");
         }
     }
-}
-
-/// A second handle of stderr, so that a thread that waits in it does not hold the lock of the standard library's.
-fn own_stderr() -> Box<dyn io::Write + Send> {
-    #[cfg(unix)]
-    if let Ok(file) = std::os::fd::AsFd::as_fd(&io::stderr()).try_clone_to_owned() {
-        return Box::new(std::fs::File::from(file));
-    }
-    Box::new(io::stderr())
 }
 
 /// Whether this process's stderr takes colours, by what it is and by the usual variables.
@@ -414,7 +372,7 @@ mod tests {
         check(Role::Daemon, &["an info", "a warning"], 2);
         check(Role::DetachedDaemon, &[], 2);
         check(Role::InProcess, &["a warning"], 2);
-        check(Role::Bridge, &["a warning"], 2);
+        check(Role::InProcess, &["a warning"], 2);
         check(Role::Command, &["a warning"], 0);
     }
 

@@ -13,7 +13,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use tokio::{net::UnixStream, time::Instant};
 
 use super::{Exit, Failure};
-use crate::{api::problem::ProblemBody, daemon, paths::Paths};
+use crate::{api::problem::ProblemBody, bridge::start, paths::Paths};
 
 /// How long an answer may take. Requests that wait for a far end wait for at most a minute.
 const ANSWER_LIMIT: Duration = Duration::from_secs(90);
@@ -162,8 +162,8 @@ impl Client {
     async fn connect(&self) -> io::Result<UnixStream> {
         let (paths, reach) = (self.paths.clone(), self.reach);
         let connect = move || match reach {
-            Reach::Start => daemon::connect_or_start(&paths, None),
-            Reach::OnlyRunning => daemon::start::connect(&paths),
+            Reach::Start => start::connect_or_start(&paths, None),
+            Reach::OnlyRunning => start::connect(&paths),
         };
         let stream = tokio::task::spawn_blocking(connect).await.map_err(io::Error::other)??;
         stream.set_nonblocking(true)?;

@@ -9,15 +9,13 @@ use std::{
 };
 
 use clap::builder::PossibleValuesParser;
-use uuid::Uuid;
 
 use super::Exit;
 use crate::{
-    bridge::{self, hello::Hello},
+    bridge::{self, hello::Hello, program},
     daemon::{self, InProcess},
     mcp::profiles,
     paths::Paths,
-    telemetry,
 };
 
 /// Serves MCP over stdin and stdout, for a client that launches it.
@@ -84,16 +82,12 @@ pub fn run(args: &Args) -> ExitCode {
 }
 
 fn bridge(args: &Args) -> anyhow::Result<()> {
-    let paths = Paths::from_process()?;
-    let hello = hello(args);
+    let options =
+        program::Options { profile: args.profile.clone(), tool_names: args.tool_names.clone() };
     if !args.in_process {
-        // The contract of mcp-push: channels in the `config.sh` beside the client (row 111).
-        let is_mcp_push = args.profile.as_deref() == Some("mcp-push");
-        let config_sh = is_mcp_push.then(|| std::path::absolute("config.sh")).transpose()?;
-        let connect = Box::new(move || daemon::connect_or_start(&paths, config_sh.as_deref()));
-        return Ok(bridge::run(hello, connect, io::stdin(), io::stdout(), telemetry::stderr())?);
+        return Ok(program::run(&options)?);
     }
-    bridge_in_process(args, paths, hello)
+    bridge_in_process(args, Paths::from_process()?, Hello::of_this_process(&options))
 }
 
 /// Bridges to a daemon that may be this process, until the client closes its side or this process is told to end.
@@ -113,48 +107,15 @@ fn bridge_in_process(args: &Args, paths: Paths, hello: Hello) -> anyhow::Result<
         stream.map_err(|error| io::Error::other(format!("{error:#}")))
     });
     thread::Builder::new().name("from client".to_owned()).spawn(move || {
-        let copied = bridge::run(hello, connect, io::stdin(), io::stdout(), telemetry::stderr());
+        let copied =
+            bridge::run(hello, connect, io::stdin(), io::stdout(), program::Terminal::default());
         drop(done.send(copied));
     })?;
     let copied = ended.recv();
     in_process.end();
+    program::Terminal::wait_until_written();
     Ok(copied??)
 }
-
-/// What the daemon is to know of this client.
-fn hello(args: &Args) -> Hello {
-    let environment = ENVIRONMENT
-        .iter()
-        .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
-        .collect();
-    Hello {
-        version: crate::VERSION.to_owned(),
-        key: Uuid::new_v4().to_string(),
-        profile: args.profile.clone(),
-        tool_names: args.tool_names.clone(),
-        folder: std::env::current_dir().ok().map(|folder| folder.display().to_string()),
-        client_pid: Some(std::os::unix::process::parent_id()),
-        environment,
-    }
-}
-
-/// The variables that tell where the user's display and terminal are.
-const ENVIRONMENT: [&str; 14] = [
-    "DISPLAY",
-    "WAYLAND_DISPLAY",
-    "XAUTHORITY",
-    "XDG_RUNTIME_DIR",
-    "XDG_SESSION_TYPE",
-    "DBUS_SESSION_BUS_ADDRESS",
-    "TERM",
-    "TERM_PROGRAM",
-    "COLORTERM",
-    "NO_COLOR",
-    "TMUX",
-    "STY",
-    "SSH_TTY",
-    "LANG",
-];
 
 #[cfg(test)]
 mod tests {

@@ -20,7 +20,7 @@ use super::{
     tree::{self, Node, Place, Source, Value},
     trust, variables,
 };
-use crate::{daemon::start::CONFIG_SH, paths::Paths};
+use crate::{bridge::start::CONFIG_SH, paths::Paths};
 
 /// Largest configuration file, in bytes.
 pub const FILE_LIMIT: u64 = 1024 * 1024;

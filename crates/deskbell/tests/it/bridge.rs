@@ -4,12 +4,13 @@ use std::{
     collections::BTreeSet,
     io::{BufRead as _, BufReader, Write as _},
     os::unix::{fs::PermissionsExt as _, net::UnixStream},
+    process::Command,
 };
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Desk, desk::is_running, desk::signal, until};
+use crate::support::{Desk, McpClient, desk::is_running, desk::signal, until};
 
 fn notice(number: u32) -> Value {
     json!({ "message": format!("notice {number}") })
@@ -297,4 +298,46 @@ fn a_daemon_keeps_nothing_open_that_its_starter_inherited() {
     let taken =
         std::process::Command::new("flock").args(["-n"]).arg(&lock).arg("true").status().unwrap();
     assert!(taken.success(), "the daemon holds its starter's lock");
+}
+
+/// The file of the program that `client` runs by now.
+fn program(client: &McpClient) -> String {
+    let file = std::fs::read_link(format!("/proc/{}/exe", client.pid()));
+    let file = file.expect("a running program has a file");
+    file.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_bridge_is_the_small_program() {
+    let desk = Desk::new();
+    let mut client = desk.mcp(&["--profile", "mcp-push"]);
+    client.initialize();
+    assert_eq!(program(&client), "deskbell-bridge");
+    let tools = client.request("tools/list", &json!({})).to_string();
+    assert!(tools.contains("notify.send"), "the profile is passed on: {tools}");
+}
+
+#[test]
+fn without_a_small_program_beside_it_the_large_one_bridges() {
+    let desk = Desk::new();
+    let alone = desk.folder().join("deskbell");
+    std::fs::copy(env!("CARGO_BIN_EXE_deskbell"), &alone).unwrap();
+    check_large_bridges(desk.command_of(&alone, &["mcp"]));
+}
+
+#[test]
+fn a_small_program_of_another_version_gives_way_to_the_large_one() {
+    let desk = Desk::new();
+    let small = std::path::Path::new(env!("CARGO_BIN_EXE_deskbell-bridge"));
+    let mut command = desk.command_of(small, &["mcp"]);
+    command.env("DESKBELL_BRIDGE_OF", "0.0.1");
+    check_large_bridges(command);
+}
+
+#[track_caller]
+fn check_large_bridges(command: Command) {
+    let mut client = McpClient::launch(command);
+    client.initialize();
+    client.call("notify", &notice(1));
+    assert_eq!(program(&client), "deskbell");
 }

@@ -8,7 +8,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
@@ -69,7 +69,12 @@ impl Desk {
 
     /// The program with `arguments`, in the desk's folder and with nothing of the surrounding environment.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_deskbell"));
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_deskbell")), arguments)
+    }
+
+    /// The same with another file as the program.
+    pub(crate) fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.folder.path())

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::peek::{self, Message, Sort};
+use crate::peek::{self, Message, Sort};
 
 /// How many requests may be open; the bridge reads no further until one is answered.
 const OPEN_LIMIT: usize = 1024;
@@ -15,7 +15,7 @@ const OPEN_LIMIT: usize = 1024;
 const SUBSCRIPTION_LIMIT: usize = 256;
 
 /// What becomes of an answer.
-pub(super) enum Passed {
+pub(crate) enum Passed {
     /// It goes to the client as it is.
     On,
     /// Something else goes to the client in its place: the answers of a whole batch.
@@ -26,7 +26,7 @@ pub(super) enum Passed {
 
 /// The open requests of one client.
 #[derive(Default)]
-pub(super) struct Requests {
+pub(crate) struct Requests {
     state: Mutex<State>,
     answered: Condvar,
 }
@@ -72,7 +72,7 @@ impl Requests {
     /// Waits until a request with `id` may be opened: there is room, and no other one has the same id.
     ///
     /// Two open requests with one id could not be told apart by their answers, so the second waits for the first.
-    pub(super) fn wait_for_turn(&self, id: &str) {
+    pub(crate) fn wait_for_turn(&self, id: &str) {
         let blocked = |state: &mut State| {
             state.open.len() >= OPEN_LIMIT || state.open.values().any(|open| open.id == id)
         };
@@ -82,7 +82,7 @@ impl Requests {
     }
 
     /// Waits until every answer is with the client, at most `limit`.
-    pub(super) fn wait_until_answered(&self, limit: Duration) {
+    pub(crate) fn wait_until_answered(&self, limit: Duration) {
         let open = |state: &mut State| state.passing || !state.open.is_empty();
         drop(
             self.answered
@@ -92,7 +92,7 @@ impl Requests {
     }
 
     /// Lets `time` pass.
-    pub(super) fn pause(&self, time: Duration) {
+    pub(crate) fn pause(&self, time: Duration) {
         drop(
             self.answered
                 .wait_timeout_while(self.state(), time, |_| true)
@@ -101,7 +101,7 @@ impl Requests {
     }
 
     /// Keeps what a new daemon would need of the message and gives the number that it is sent under.
-    pub(super) fn remember(&self, bytes: &[u8], message: Message) -> u64 {
+    pub(crate) fn remember(&self, bytes: &[u8], message: Message) -> u64 {
         let mut state = self.state();
         match message.sort {
             Sort::Request { id, method, uri } => {
@@ -122,7 +122,7 @@ impl Requests {
 
     /// Notes that the client no longer waits for the request with `id`, which gets no answer; gives the answer of its
     /// batch, if that was all the batch waited for.
-    pub(super) fn cancelled(&self, id: &str) -> Option<Vec<u8>> {
+    pub(crate) fn cancelled(&self, id: &str) -> Option<Vec<u8>> {
         let mut state = self.state();
         let was_open = state.close(id);
         let batch = state.batch_of(id).filter(|_| was_open);
@@ -133,7 +133,7 @@ impl Requests {
     }
 
     /// Notes that the requests with `ids` are answered together; gives the answer if it is complete already.
-    pub(super) fn open_batch(&self, ids: Vec<String>, answers: Vec<Vec<u8>>) -> Option<Vec<u8>> {
+    pub(crate) fn open_batch(&self, ids: Vec<String>, answers: Vec<Vec<u8>>) -> Option<Vec<u8>> {
         let batch = Batch { waiting_for: ids, answers };
         if !batch.waiting_for.is_empty() {
             self.state().batches.push(batch);
@@ -143,7 +143,7 @@ impl Requests {
     }
 
     /// Notes the answer to the request with `id` and says what becomes of it; [`Self::passed`] follows.
-    pub(super) fn answered(&self, id: &str, answer: &[u8]) -> Passed {
+    pub(crate) fn answered(&self, id: &str, answer: &[u8]) -> Passed {
         let mut state = self.state();
         state.passing = true;
         if state.close(id) {
@@ -160,13 +160,13 @@ impl Requests {
     }
 
     /// Notes that the client has what it was to get.
-    pub(super) fn passed(&self) {
+    pub(crate) fn passed(&self) {
         self.state().passing = false;
         self.answered.notify_all();
     }
 
     /// What a new daemon is told first: the handshake under number 0, then the open requests under theirs.
-    pub(super) fn to_replay(&self) -> Vec<(u64, Vec<u8>)> {
+    pub(crate) fn to_replay(&self) -> Vec<(u64, Vec<u8>)> {
         let mut state = self.state();
         let is_open =
             |kept: &Kept| state.open.values().any(|open| Some(&open.id) == kept.id.as_ref());
@@ -192,7 +192,7 @@ impl Requests {
     }
 
     /// Closes every open request and gives an error answer for each.
-    pub(super) fn refuse_all(&self, reason: &str) -> Vec<Vec<u8>> {
+    pub(crate) fn refuse_all(&self, reason: &str) -> Vec<Vec<u8>> {
         let mut state = self.state();
         state.batches.clear();
         let open = std::mem::take(&mut state.open);

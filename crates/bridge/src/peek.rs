@@ -5,14 +5,14 @@ use serde_json::{Value, json, value::RawValue};
 
 /// What the bridge knows of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Message {
+pub(crate) struct Message {
     /// What sort of message it is.
     pub sort: Sort,
 }
 
 /// The sorts of message. Ids are in their normal JSON form, so that `1` and `"1"` differ and `"\u0061"` is `"a"`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(crate) enum Sort {
     /// A request that wants an answer.
     Request {
         /// Its id.
@@ -38,7 +38,7 @@ pub(super) enum Sort {
 
 impl Sort {
     /// The id, if this is a request.
-    pub(super) fn request_id(&self) -> Option<&str> {
+    pub(crate) fn request_id(&self) -> Option<&str> {
         match self {
             Self::Request { id, .. } => Some(id),
             Self::Notification { .. } | Self::Response { .. } => None,
@@ -66,7 +66,7 @@ struct Params {
 ///
 /// # Errors
 /// The JSON-RPC answer to what is not a message.
-pub(super) fn read(bytes: &[u8]) -> Result<Message, Vec<u8>> {
+pub(crate) fn read(bytes: &[u8]) -> Result<Message, Vec<u8>> {
     let text = str::from_utf8(bytes).map_err(|error| {
         error_answer(
             None,
@@ -116,7 +116,7 @@ fn normal_id(id: &RawValue) -> Result<String, Vec<u8>> {
 }
 
 /// A JSON-RPC error; `id` is the request's id in JSON form.
-pub(super) fn error_answer(id: Option<&str>, code: i32, message: &str) -> Vec<u8> {
+pub(crate) fn error_answer(id: Option<&str>, code: i32, message: &str) -> Vec<u8> {
     let id = id.and_then(|id| serde_json::from_str::<Value>(id).ok()).unwrap_or(Value::Null);
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } })
         .to_string()

@@ -12,14 +12,16 @@ use std::{
 
 use deskbell_core::text;
 
-use super::socket;
-use crate::paths::Paths;
+use crate::{paths::Paths, socket};
 
 /// What a detached daemon writes on its stdout once it listens.
 pub const READY: &str = "ready";
 
 /// The variable that names a `config.sh` to read, for a daemon whose own folder is `/`.
 pub const CONFIG_SH: &str = "DESKBELL_CONFIG_SH";
+
+/// The name of the small program that is a bridge and nothing else.
+pub(crate) const BRIDGE: &str = "deskbell-bridge";
 
 /// The pause between two looks at a daemon that is ending.
 const ENDING_PAUSE: Duration = Duration::from_millis(20);
@@ -60,7 +62,7 @@ pub fn connect_or_start(paths: &Paths, config_sh: Option<&Path>) -> io::Result<U
 ///
 /// # Errors
 /// What `begin` failed with, or that a daemon that is ending takes too long.
-pub(super) fn connect_or<E: From<io::Error>>(
+pub fn connect_or<E: From<io::Error>>(
     paths: &Paths,
     begin: impl FnOnce(Lock) -> Result<UnixStream, E>,
 ) -> Result<UnixStream, E> {
@@ -88,7 +90,7 @@ pub(super) fn connect_or<E: From<io::Error>>(
 }
 
 /// Lets a little time pass.
-pub(super) fn pause() {
+pub fn pause() {
     #[expect(clippy::disallowed_methods, reason = "a bridge and a command have no runtime here")]
     std::thread::sleep(ENDING_PAUSE);
 }
@@ -104,7 +106,7 @@ fn start(paths: &Paths, config_sh: Option<&Path>) -> io::Result<()> {
     let said_before = log.metadata()?.len();
     // What this process inherited, such as the lock of `flock` or the end of a pipe, is none of the daemon's.
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
-    let mut daemon = Command::new(program()?)
+    let mut daemon = Command::new(daemon_program()?)
         .args(["serve", "--detached"])
         .env("DESKBELL_STATE_DIR", &paths.state)
         .envs(config_sh.map(|path| (CONFIG_SH, path)))
@@ -166,11 +168,22 @@ fn first_line(daemon: &mut Child) -> io::Result<String> {
     })
 }
 
-/// This program's file, even where a newer version has taken its place since.
-fn program() -> io::Result<PathBuf> {
+/// The file of the program called `name` in the folder of this one, even where a newer version has taken its place.
+pub(crate) fn beside(name: &str) -> io::Result<PathBuf> {
+    Ok(this_program()?.with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// The file of this program, even where a newer version has taken its place since.
+fn this_program() -> io::Result<PathBuf> {
     let path = std::env::current_exe()?;
     let replaced = path.to_str().and_then(|path| path.strip_suffix(" (deleted)"));
     Ok(replaced.map_or_else(|| path.clone(), PathBuf::from))
+}
+
+/// The program that can be a daemon: this one, unless it is the small bridge.
+fn daemon_program() -> io::Result<PathBuf> {
+    let this = this_program()?;
+    if this.file_stem().is_some_and(|name| name == BRIDGE) { beside("deskbell") } else { Ok(this) }
 }
 
 /// The lock that makes a daemon the only one of its state folder, for as long as it is kept.

@@ -1,15 +1,23 @@
 //! `deskbell mcp`: copies messages between an MCP client and the daemon, and survives the daemon.
 //!
+//! It is a crate of its own so that it stays small: no runtime, no HTTP, no configuration.
+//!
 //! Two threads and no runtime, because ten agents mean ten bridges. One thread reads the client's messages, keeps
 //! each request until its answer has passed, and writes them to the daemon. The other copies the daemon's messages to
 //! the client; when the daemon goes away it connects anew (starting one if need be), replays the handshake and sends
 //! the unanswered requests again under their old numbers, by which the daemon sees each of them once.
 
+pub mod paths;
+pub mod program;
+pub mod socket;
+pub mod start;
+
 mod client;
-pub(crate) mod cut;
+pub mod cut;
 pub mod hello;
 mod peek;
 mod requests;
+pub mod sink;
 
 use std::{
     io::{self, BufRead as _, BufReader, Read, Write},
@@ -18,12 +26,15 @@ use std::{
     time::Duration,
 };
 
-use self::{
+use crate::{
     client::{Client, Received},
     hello::{Hello, TERMINAL_MARK, Welcome},
     peek::{Message, Sort},
     requests::{Passed, Requests},
 };
+
+/// The version of the program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// How long the bridge waits for open answers after the client has closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);

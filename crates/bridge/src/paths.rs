@@ -147,7 +147,7 @@ impl Paths {
 }
 
 /// Whether a file is the user's own or the machine's, so that no other user has written it.
-pub(crate) fn belongs_to_us(path: &Path) -> bool {
+pub fn belongs_to_us(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| is_ours(&metadata) || is_roots(&metadata))
 }
 

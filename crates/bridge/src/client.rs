@@ -10,10 +10,10 @@ use std::{
 
 use serde_json::value::RawValue;
 
-use super::{cut::Cut, peek::error_answer};
+use crate::{cut::Cut, peek::error_answer};
 
 /// Longest message, in bytes. A longer one is skipped and answered with an error.
-pub(super) const MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
+pub(crate) const MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
 
 /// How much of a frame that is too long is looked at for the id of its request, in bytes.
 const HEAD: u64 = 64 * 1024;
@@ -26,7 +26,7 @@ const BATCH_LIMIT: usize = 256;
 
 /// What came from the client.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Received {
+pub(crate) enum Received {
     /// It closed its side.
     End,
     /// An empty line.
@@ -40,7 +40,7 @@ pub(super) enum Received {
 }
 
 /// The client: where its messages are written, and how.
-pub(super) struct Client {
+pub(crate) struct Client {
     output: Mutex<Box<dyn Write + Send>>,
     terminal: Mutex<Box<dyn Write + Send>>,
     /// Whether the client's latest message came in a frame; answers do as it does.
@@ -49,7 +49,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(output: Box<dyn Write + Send>, terminal: Box<dyn Write + Send>) -> Self {
+    pub(crate) fn new(output: Box<dyn Write + Send>, terminal: Box<dyn Write + Send>) -> Self {
         Self {
             output: Mutex::new(output),
             terminal: Mutex::new(terminal),
@@ -59,12 +59,12 @@ impl Client {
     }
 
     /// Whether the client still reads.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         !self.closed.load(Ordering::Relaxed)
     }
 
     /// Writes one message in the client's framing.
-    pub(super) fn send(&self, message: &[u8]) {
+    pub(crate) fn send(&self, message: &[u8]) {
         let mut written = Vec::with_capacity(message.len() + 32);
         if self.framed.load(Ordering::Relaxed) {
             written.extend(format!("Content-Length: {}\r\n\r\n", message.len()).bytes());
@@ -80,7 +80,7 @@ impl Client {
     }
 
     /// Waits until what is being written is written.
-    pub(super) fn flush(&self) {
+    pub(crate) fn flush(&self) {
         let mut output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
         if output.flush().is_err() {
             self.closed.store(true, Ordering::Relaxed);
@@ -88,7 +88,7 @@ impl Client {
     }
 
     /// Shows a line to the person at the terminal. A terminal that is gone is no reason to fail.
-    pub(super) fn show(&self, line: &[u8]) {
+    pub(crate) fn show(&self, line: &[u8]) {
         let mut terminal = self.terminal.lock().unwrap_or_else(PoisonError::into_inner);
         let _gone = terminal
             .write_all(line)
@@ -97,7 +97,7 @@ impl Client {
     }
 
     /// Reads the client's next message.
-    pub(super) fn receive(&self, input: &mut impl BufRead) -> io::Result<Received> {
+    pub(crate) fn receive(&self, input: &mut impl BufRead) -> io::Result<Received> {
         if input.fill_buf()?.is_empty() {
             return Ok(Received::End);
         }

@@ -13,27 +13,27 @@ const TAIL: usize = 512;
 
 /// What is left of a message that is too long.
 #[derive(Debug, Default)]
-pub(crate) struct Cut {
+pub struct Cut {
     head: Head,
     tail: Vec<u8>,
 }
 
 impl Cut {
     /// A message that begins with `head`.
-    pub(crate) fn new(head: &[u8]) -> Self {
+    pub fn new(head: &[u8]) -> Self {
         let mut cut = Self { head: Head::read(head), tail: Vec::new() };
         cut.skip(head);
         cut
     }
 
     /// Notes that `more` follows.
-    pub(crate) fn skip(&mut self, more: &[u8]) {
+    pub fn skip(&mut self, more: &[u8]) {
         self.tail.extend_from_slice(more.get(more.len().saturating_sub(TAIL)..).unwrap_or(more));
         self.tail.drain(..self.tail.len().saturating_sub(TAIL));
     }
 
     /// The id, if the message is a request and its id can be told; `null` otherwise.
-    pub(crate) fn id(&self) -> Value {
+    pub fn id(&self) -> Value {
         // An answer of the client has an id as well, which may be that of another request of its own.
         if !self.head.is_request {
             return Value::Null;

@@ -5,9 +5,12 @@
 //! new daemon; it is 0 for everything that is not a request and for a replayed handshake. Each line from the daemon
 //! is a JSON-RPC message, or [`TERMINAL_MARK`] and a line for the bridge's stderr.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, env};
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{VERSION, program::Options};
 
 /// What starts a line that is meant for the stderr of the bridge.
 pub const TERMINAL_MARK: char = '!';
@@ -35,6 +38,43 @@ pub struct Hello {
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
 }
+
+impl Hello {
+    /// The first line of a bridge that is this process.
+    pub fn of_this_process(options: &Options) -> Self {
+        let environment = ENVIRONMENT
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), env::var(name).ok()?)))
+            .collect();
+        Self {
+            version: VERSION.to_owned(),
+            key: Uuid::new_v4().to_string(),
+            profile: options.profile.clone(),
+            tool_names: options.tool_names.clone(),
+            folder: env::current_dir().ok().map(|folder| folder.display().to_string()),
+            client_pid: Some(std::os::unix::process::parent_id()),
+            environment,
+        }
+    }
+}
+
+/// The variables that tell where the user's display and terminal are.
+const ENVIRONMENT: [&str; 14] = [
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+    "XDG_SESSION_TYPE",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "TERM",
+    "TERM_PROGRAM",
+    "COLORTERM",
+    "NO_COLOR",
+    "TMUX",
+    "STY",
+    "SSH_TTY",
+    "LANG",
+];
 
 /// The daemon's first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
