@@ -184,7 +184,14 @@ impl Bridge {
         writer.write_all(b"\n")?;
         let mut line = String::new();
         reader.read_line(&mut line)?;
-        let welcome: Welcome = serde_json::from_str(&line)?;
+        let welcome: Welcome = serde_json::from_str(&line).map_err(|_| {
+            let what = if line.is_empty() {
+                "it ended before it greeted"
+            } else {
+                "its greeting is not understood"
+            };
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        })?;
         if welcome.hands_over {
             return Ok(None);
         }

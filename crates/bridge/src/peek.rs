@@ -75,11 +75,13 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Message, Vec<u8>> {
         )
     })?;
     let peek: Peek<'_> = serde_json::from_str(text).map_err(|error| {
-        let valid = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-        let (code, what) =
-            if valid { (-32600, "Invalid Request") } else { (-32700, "Parse error") };
-        // The text of the error names line and column, and never shows the message itself.
-        error_answer(None, code, &format!("{what}: {error}"))
+        // The text of an error of syntax names line and column, and never shows the message itself.
+        match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            Err(syntax) => error_answer(None, -32700, &format!("Parse error: {syntax}")),
+            Ok(_) => {
+                error_answer(None, -32600, &format!("Invalid Request: {}", wrong(text, &error)))
+            }
+        }
     })?;
     let id = peek.id.filter(|id| id.get() != "null").map(normal_id).transpose()?;
     let params = || {
@@ -103,6 +105,17 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Message, Vec<u8>> {
         }
     };
     Ok(Message { sort })
+}
+
+/// What is wrong with JSON that is no message.
+fn wrong(text: &str, error: &serde_json::Error) -> &'static str {
+    if !text.trim_ascii_start().starts_with('{') {
+        "a message is an object"
+    } else if error.to_string().starts_with("duplicate field") {
+        "`id`, `method` or `params` is given twice"
+    } else {
+        "`method` must be a text"
+    }
 }
 
 fn normal_id(id: &RawValue) -> Result<String, Vec<u8>> {
@@ -175,6 +188,24 @@ mod tests {
         check_refused(b"{\"id\":{},\"method\":\"ping\"}", -32600);
         check_refused(b"{\"id\":1.5,\"method\":\"ping\"}", -32600);
         check_refused(b"{\"id\":1,\"method\":7}", -32600);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_without_names_of_rust() {
+        for (text, expected) in [
+            ("42", "Invalid Request: a message is an object"),
+            ("[1]", "Invalid Request: a message is an object"),
+            (r#"{"method":7}"#, "Invalid Request: `method` must be a text"),
+            (
+                r#"{"id":1,"id":2,"method":"m"}"#,
+                "Invalid Request: `id`, `method` or `params` is given twice",
+            ),
+            (r#"{"method":7,"#, "Parse error: EOF while parsing an object at line 1 column 12"),
+        ] {
+            let answer: Value =
+                serde_json::from_slice(&read(text.as_bytes()).unwrap_err()).unwrap();
+            assert_eq!(answer["error"]["message"], expected);
+        }
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! The options of a channel kind: read from the configuration, and described from their schema.
 
+use deskbell_core::field::expected_in_words;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -83,7 +84,9 @@ fn unknown_option(name: &str, known: &[OptionDoc]) -> String {
 fn wrong_value(path: &str, message: &str) -> String {
     let expected = message.lines().next().unwrap_or_default().rsplit_once("expected ");
     match expected {
-        Some((_, expected)) => format!("`{path}` is not right; expected {expected}"),
+        Some((_, expected)) => {
+            format!("`{path}` is not right; expected {}", expected_in_words(expected))
+        }
         None => format!("`{path}` is not right"),
     }
 }
@@ -141,8 +144,11 @@ mod tests {
             "server = 'h'\nzzz = 'hunter2'",
             "unknown option `zzz`; the options are `server`, `times`, `token`, `way`",
         );
-        check("server = 'h'\ntimes = 'hunter2'", "`times` is not right; expected u8");
-        check("server = 'h'\ntoken = 5", "`token` is not right; expected a string");
+        check(
+            "server = 'h'\ntimes = 'hunter2'",
+            "`times` is not right; expected a whole number from 0 to 255",
+        );
+        check("server = 'h'\ntoken = 5", "`token` is not right; expected a text");
         check("server = 'ftp://hunter2'", "`server` is not right; expected one with http or https");
         check(
             "server = 'h'\nway = 'hunter2, expected x'",

@@ -47,6 +47,24 @@ impl Invalid {
     }
 }
 
+/// What a parser says that it expected, in the words of users rather than of Rust.
+pub fn expected_in_words(expected: &str) -> String {
+    let words = match expected {
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "a table",
+        "a string" | "path string" => "a text",
+        "u8" => "a whole number from 0 to 255",
+        "u16" => "a whole number from 0 to 65535",
+        "u32" | "u64" | "usize" => "a whole number that is not negative",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        name if name.starts_with("struct ") => "a table",
+        other => other,
+    };
+    words.to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,5 +90,16 @@ mod tests {
         assert_eq!(Invalid::text("m", "", "text").value, "empty");
         assert_eq!(Invalid::text("m", " \t", "text").value, "only white space");
         assert_eq!(Invalid::text("m", "\u{200b}", "text").value, "only invisible characters");
+    }
+
+    #[test]
+    fn what_a_parser_expected_is_said_without_names_of_rust() {
+        for (expected, words) in [
+            ("u16", "a whole number from 0 to 65535"),
+            ("struct Options", "a table"),
+            ("0, 1 or 2", "0, 1 or 2"),
+        ] {
+            assert_eq!(expected_in_words(expected), words);
+        }
     }
 }

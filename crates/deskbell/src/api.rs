@@ -4,6 +4,7 @@
 
 mod batch;
 mod body;
+mod explain;
 pub(crate) mod report;
 
 mod channels;

@@ -8,14 +8,19 @@ use deskbell_core::{
     ChannelName, Context, Event, EventId, Invalid, Level, Message, Source,
     event::{Content, Kind},
 };
-use http::StatusCode;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{body::JsonBytes, channels, problem::Problem, wire::LevelName};
+use super::{
+    body::JsonBytes,
+    channels,
+    explain::{PREVIEW, explain},
+    problem::Problem,
+    wire::LevelName,
+};
 use crate::app::App;
 
 /// What to preview.
@@ -55,10 +60,9 @@ pub(super) async fn preview(
     State(app): State<Arc<App>>,
     body: JsonBytes,
 ) -> Result<Json<Value>, Problem> {
-    let body: PreviewBody = serde_json::from_slice(&body.one()?).map_err(|error| {
-        let status = StatusCode::UNPROCESSABLE_ENTITY;
-        Problem::new(status, "invalid", format!("the body is not a preview: {error}"))
-    })?;
+    let bytes = body.one()?;
+    let body: PreviewBody =
+        serde_json::from_slice(&bytes).map_err(|error| explain(&bytes, &error, &PREVIEW))?;
     let content = Content {
         title: body.title,
         text: body.body,

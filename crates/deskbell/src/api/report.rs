@@ -1,7 +1,5 @@
 //! The body of a report: read once into what intake takes, and explained field by field when it is wrong.
 
-mod explain;
-
 use std::path::PathBuf;
 
 use deskbell_core::{
@@ -11,11 +9,11 @@ use deskbell_core::{
 };
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use self::explain::explain;
 use super::{
+    explain::{REPORT, explain},
     problem::Problem,
     wire::{LevelName, SourceBody},
 };
@@ -56,7 +54,7 @@ pub(crate) struct ReportBody<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
     /// Channels to push to, whatever the routes say.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_none")]
     pub to: Vec<String>,
     /// The step, for kind `run`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,6 +66,11 @@ pub(crate) struct ReportBody<'a> {
     /// same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
+}
+
+/// A list; `null` is none of it, as in every other field.
+fn or_none<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<String>, D::Error> {
+    Option::deserialize(list).map(Option::unwrap_or_default)
 }
 
 /// A step of a run.
@@ -112,7 +115,7 @@ pub(crate) fn read(body: &[u8], reporter: &Reporter<'_>) -> Result<Report, Probl
     match serde_json::from_slice::<ReportBody<'_>>(body) {
         Ok(body) if !is_list => Ok(report(body, reporter)?),
         Ok(_) => Err(Invalid::value("body", "a list", "a JSON object").into()),
-        Err(error) => Err(explain(body, &error)),
+        Err(error) => Err(explain(body, &error, &REPORT)),
     }
 }
 

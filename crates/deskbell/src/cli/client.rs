@@ -254,8 +254,8 @@ fn read<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> anyhow::Result<
     if !status.is_success() {
         return Err(refusal(status, body).into());
     }
-    serde_json::from_slice(body).map_err(|error| {
-        Failure::new(Exit::Failed, format!("the daemon's answer is not understood: {error}"))
+    serde_json::from_slice(body).map_err(|_| {
+        Failure::new(Exit::Failed, "the daemon's answer is not understood")
             .hint("the daemon may be of another version; see `deskbell doctor`")
             .into()
     })

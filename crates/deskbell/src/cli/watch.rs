@@ -143,8 +143,10 @@ impl Watch<'_> {
                 self.tell(&format!("{} events came faster than they were read", lagged.skipped));
                 Ok(())
             }
-            Err(error) => {
-                self.tell(&format!("a line of the stream is not understood: {error}"));
+            Err(_) => {
+                self.tell(
+                    "a line of the stream is not understood; the daemon may be of another version",
+                );
                 Ok(())
             }
         }

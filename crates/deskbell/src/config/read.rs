@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use deskbell_core::field::expected_in_words;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
     Unexpected, VariantAccess, Visitor,
@@ -65,19 +66,7 @@ impl Wrong {
 
     /// What was expected, in the words of users rather than of Rust.
     fn expected(expected: &dyn de::Expected) -> Self {
-        let expected = expected.to_string();
-        let is_number =
-            |kind| expected.strip_prefix(kind).is_some_and(|bits| bits.parse::<u8>().is_ok());
-        Self::new(match expected.as_str() {
-            "a boolean" => "expected true or false".to_owned(),
-            "a sequence" => "expected a list".to_owned(),
-            "a map" => "expected a table".to_owned(),
-            "a string" | "path string" => "expected a text".to_owned(),
-            name if name.starts_with("struct ") => "expected a table".to_owned(),
-            _ if is_number("u") => "expected a whole number that is not negative".to_owned(),
-            _ if is_number("i") => "expected a whole number".to_owned(),
-            _ => format!("expected {expected}"),
-        })
+        Self::new(format!("expected {}", expected_in_words(&expected.to_string())))
     }
 
     fn below(mut self, step: Step) -> Self {

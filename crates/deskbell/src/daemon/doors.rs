@@ -131,7 +131,9 @@ impl Doors {
     ) -> io::Result<()> {
         let mut line = String::new();
         timeout(FIRST_WORDS, (&mut reader).take(HELLO_LIMIT).read_line(&mut line)).await??;
-        let hello: Hello = serde_json::from_str(&line)?;
+        let hello: Hello = serde_json::from_str(&line).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidData, "its greeting is not understood")
+        })?;
         let hands_over = is_newer(&hello.version, crate::VERSION);
         let mut welcome =
             serde_json::to_vec(&Welcome { version: crate::VERSION.to_owned(), hands_over })?;

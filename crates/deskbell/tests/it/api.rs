@@ -518,6 +518,39 @@ fn many_reports_are_answered_line_by_line_and_each_for_itself() {
 }
 
 #[test]
+fn refusals_speak_of_fields_and_not_of_types_of_rust() {
+    let desk = served();
+    let post = |path: &str, body: &str| {
+        desk.request("POST", path, &[("content-type", "application/json")], Some(body))
+    };
+    let (events, preview) = ("/v1/events", "/v1/channels/preview");
+    for (path, body, status, detail) in [
+        (events, r#"{"text":"a","text":"b"}"#, 422, "`text` is given twice; expected it once"),
+        (events, r#"{"text":7,"#, 400, "the body is not JSON: EOF while parsing"),
+        (
+            events,
+            r#"{"text":"a","run":{"id":"r"}}"#,
+            422,
+            "`run.phase` is missing; expected one of",
+        ),
+        (preview, "[]", 422, "`body` is a list; expected a JSON object"),
+        (preview, "{}", 422, "`channel` is missing; expected a channel or an address"),
+        (preview, r#"{"channel":7}"#, 422, "`channel` is 7; expected a channel or an address"),
+        (preview, r#"{"chanel":"x"}"#, 422, "`chanel` is an unknown field; expected `channel`?"),
+        (
+            preview,
+            r#"{"channel":"mqtt://h/t?qos=300","body":"b"}"#,
+            422,
+            "`qos` is not right; expected a whole number from 0 to 255",
+        ),
+    ] {
+        check_problem(&post(path, body), status, detail);
+    }
+    // `null` is an absent field, everywhere.
+    assert_eq!(post(events, r#"{"text":"a","to":null,"run":null}"#).status, 201);
+}
+
+#[test]
 fn a_preview_masks_secrets_and_sends_nothing() {
     let far_end = FarEnd::start();
     let url = far_end.url();

@@ -7,9 +7,9 @@ use deskbell_core::{Invalid, text};
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use crate::api::problem::Problem;
+use super::problem::Problem;
 
-/// What a field of a report must look like.
+/// What a field must look like.
 struct Field {
     name: &'static str,
     fits: fn(&Value) -> bool,
@@ -20,7 +20,40 @@ const fn field(name: &'static str, fits: fn(&Value) -> bool, expected: &'static 
     Field { name, fits, expected }
 }
 
-const FIELDS: &[Field] = &[
+/// What a body must look like.
+pub(super) struct Shape {
+    fields: &'static [Field],
+    /// The fields that have to be there, with what is expected of them.
+    required: &'static [(&'static str, &'static str)],
+    /// The objects in it: name and shape. Their fields are named with the object's name before them.
+    objects: &'static [(&'static str, Self)],
+}
+
+/// The body of a report.
+pub(super) const REPORT: Shape = Shape {
+    fields: REPORT_FIELDS,
+    required: &[],
+    objects: &[
+        (
+            "run",
+            Shape {
+                fields: RUN_FIELDS,
+                required: &[("id", "the run's id"), ("phase", "one of start, update, end, error")],
+                objects: &[],
+            },
+        ),
+        ("source", Shape { fields: SOURCE_FIELDS, required: &[], objects: &[] }),
+    ],
+};
+
+/// The body of a preview.
+pub(super) const PREVIEW: Shape = Shape {
+    fields: PREVIEW_FIELDS,
+    required: &[("channel", "a channel or an address"), ("body", "a text")],
+    objects: &[],
+};
+
+const REPORT_FIELDS: &[Field] = &[
     field("kind", Value::is_string, "one of notice, push, run"),
     field("text", Value::is_string, "a text"),
     field("message", Value::is_string, "a text"),
@@ -50,31 +83,52 @@ const SOURCE_FIELDS: &[Field] = &[
     field("source.host", Value::is_string, "a text"),
 ];
 
+const PREVIEW_FIELDS: &[Field] = &[
+    field("channel", Value::is_string, "a channel or an address"),
+    field("title", Value::is_string, "a text"),
+    field("body", Value::is_string, "a text"),
+    field("level", Value::is_string, "the name of a level"),
+    field("format", Value::is_string, "text or markdown"),
+];
+
 fn is_list_of_texts(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
 }
 
 /// Says what is wrong with `body`, which could not be read for `error`.
-pub(super) fn explain(body: &[u8], error: &serde_json::Error) -> Problem {
-    let Ok(value) = serde_json::from_slice::<Value>(body) else {
-        return Problem::new(
-            StatusCode::BAD_REQUEST,
-            "not-json",
-            format!("the body is not JSON: {error}"),
-        );
+pub(super) fn explain(body: &[u8], error: &serde_json::Error, shape: &Shape) -> Problem {
+    let value = match serde_json::from_slice::<Value>(body) {
+        Ok(value) => value,
+        // This is about JSON alone; what the first reading failed with may be about types.
+        Err(error) => {
+            let detail = format!("the body is not JSON: {error}");
+            return Problem::new(StatusCode::BAD_REQUEST, "not-json", detail);
+        }
     };
     let Some(fields) = value.as_object() else {
         return Invalid::value("body", kind_of(&value), "a JSON object").into();
     };
-    let wrong = wrong_field(fields, FIELDS, "")
-        .or_else(|| wrong_field(fields.get("run")?.as_object()?, RUN_FIELDS, "run."))
-        .or_else(|| missing_field(fields.get("run")?.as_object()?))
-        .or_else(|| wrong_field(fields.get("source")?.as_object()?, SOURCE_FIELDS, "source."));
-    wrong.map_or_else(
-        // A field given twice is the one thing that a `Value` does not show.
-        || Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", error.to_string()),
-        Problem::from,
-    )
+    wrong(fields, shape, "").unwrap_or_else(|| twice(error)).into()
+}
+
+/// A field given twice is the one thing that a `Value` does not show.
+fn twice(error: &serde_json::Error) -> Invalid {
+    let message = error.to_string();
+    let name = message.strip_prefix("duplicate field `").and_then(|rest| rest.split('`').next());
+    match name {
+        Some(name) => Invalid::value(name, "given twice", "it once"),
+        None => Invalid::value("body", "not understood", "what the API's description says"),
+    }
+}
+
+fn wrong(given: &Map<String, Value>, shape: &Shape, prefix: &str) -> Option<Invalid> {
+    wrong_field(given, shape.fields, prefix)
+        .or_else(|| missing_field(given, shape.required, prefix))
+        .or_else(|| {
+            shape.objects.iter().find_map(|(name, shape)| {
+                wrong(given.get(*name)?.as_object()?, shape, &format!("{name}."))
+            })
+        })
 }
 
 fn wrong_field(given: &Map<String, Value>, known: &[Field], prefix: &str) -> Option<Invalid> {
@@ -105,11 +159,14 @@ fn unknown_field(name: &str, known: &[Field]) -> Invalid {
     Invalid::value(&name, "an unknown field", expected)
 }
 
-fn missing_field(step: &Map<String, Value>) -> Option<Invalid> {
-    let is_missing = |name: &&str| step.get(*name).is_none_or(Value::is_null);
-    let name = ["id", "phase"].into_iter().find(is_missing)?;
-    let expected = if name == "id" { "the run's id" } else { "one of start, update, end, error" };
-    Some(Invalid::value(&format!("run.{name}"), "missing", expected))
+fn missing_field(
+    given: &Map<String, Value>,
+    required: &[(&str, &str)],
+    prefix: &str,
+) -> Option<Invalid> {
+    let is_missing = |name: &str| given.get(name).is_none_or(Value::is_null);
+    let (name, expected) = required.iter().find(|(name, _)| is_missing(name))?;
+    Some(Invalid::value(&format!("{prefix}{name}"), "missing", *expected))
 }
 
 /// A value of the wrong type, in words. The value itself may be huge or secret.
