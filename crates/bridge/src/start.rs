@@ -32,6 +32,9 @@ const ENDING_TRIES: u32 = 1_500;
 /// How much of what a failed daemon said is repeated, in bytes.
 const WORDS_LIMIT: u64 = 2_000;
 
+/// How long the file with what daemons said on stderr may be for the next one to go on in it, in bytes.
+const LOG_LIMIT: u64 = 1024 * 1024;
+
 /// How long a daemon may take to start.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
@@ -102,7 +105,7 @@ fn is_absent(error: &io::Error) -> bool {
 /// Starts a daemon of its own process group and waits until it listens.
 fn start(paths: &Paths, config_sh: Option<&Path>) -> io::Result<()> {
     let log_path = paths.state.join("daemon.err");
-    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&log_path)?;
+    let log = open_log(&log_path)?;
     let said_before = log.metadata()?.len();
     // What this process inherited, such as the lock of `flock` or the end of a pipe, is none of the daemon's.
     close_fds::set_fds_cloexec_threadsafe(3, &[]);
@@ -132,6 +135,14 @@ fn start(paths: &Paths, config_sh: Option<&Path>) -> io::Result<()> {
         ))),
         Err(error) => Err(error),
     }
+}
+
+/// Opens what catches the stderr of daemons. One that has grown too long makes room first; one old file is kept.
+fn open_log(path: &Path) -> io::Result<File> {
+    if path.metadata().is_ok_and(|log| log.len() > LOG_LIMIT) {
+        std::fs::rename(path, path.with_extension("err.1"))?;
+    }
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
 /// What a daemon that did not start said, on one line.

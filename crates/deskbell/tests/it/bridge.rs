@@ -279,6 +279,28 @@ fn a_command_waits_for_a_daemon_that_is_ending_and_starts_the_next() {
 }
 
 #[test]
+fn what_daemons_say_on_stderr_does_not_grow_without_end() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&["notify", "makes the folder"]).0, 0);
+    let (log, old) = (desk.state().join("daemon.err"), desk.state().join("daemon.err.1"));
+    let next_daemon = || {
+        let pid = desk.pid();
+        signal(pid, Signal::TERM);
+        until("the daemon's end", || (!is_running(pid)).then_some(()));
+        assert_eq!(desk.run(&["notify", "starts the next"]).0, 0);
+    };
+    std::fs::write(&log, "a\n").unwrap();
+    next_daemon();
+    assert_eq!((std::fs::read_to_string(&log).unwrap().as_str(), old.exists()), ("a\n", false));
+    for _ in 0..2 {
+        std::fs::write(&log, "x".repeat(1024 * 1024 + 1)).unwrap();
+        next_daemon();
+        assert_eq!(std::fs::metadata(&log).unwrap().len(), 0);
+        assert_eq!(std::fs::metadata(&old).unwrap().len(), 1024 * 1024 + 1);
+    }
+}
+
+#[test]
 fn a_daemon_keeps_nothing_open_that_its_starter_inherited() {
     let desk = Desk::new();
     let lock = desk.folder().join("lock");
