@@ -1,6 +1,6 @@
 //! Puts the parts of the program together and stops them in order.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use deskbell_core::clock::Clock;
 use jiff::Timestamp;
@@ -27,6 +27,8 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     /// The journal, for reading and for a retry by hand.
     pub journal: Arc<dyn Journal>,
+    /// Where the journal's files are; `None` where it has none.
+    pub journal_folder: Option<PathBuf>,
     /// The way in.
     pub intake: Intake,
     /// The live stream.
@@ -52,7 +54,14 @@ pub struct Running {
 
 impl App {
     /// Starts dispatch, live and the watch over the configuration files on `journal`.
-    pub fn start(journal: Arc<dyn Journal>, sources: Sources, config: Config) -> Running {
+    ///
+    /// The journal's files are in `journal_folder`, if it has any.
+    pub fn start(
+        journal: Arc<dyn Journal>,
+        journal_folder: Option<PathBuf>,
+        sources: Sources,
+        config: Config,
+    ) -> Running {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let projects = Projects::new(sources.clone());
@@ -77,8 +86,17 @@ impl App {
         let intake = Intake::new(Arc::clone(&journal), Arc::clone(&clock), rules, config.clone())
             .with_projects(projects);
         let started_at = clock.now();
-        let app =
-            Arc::new(Self { clock, journal, intake, live, config, channels, health, started_at });
+        let app = Arc::new(Self {
+            clock,
+            journal,
+            journal_folder,
+            intake,
+            live,
+            config,
+            channels,
+            health,
+            started_at,
+        });
         Running { app, streams, stop, tasks }
     }
 }

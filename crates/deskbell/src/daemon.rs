@@ -157,12 +157,18 @@ fn start_app(role: Role, paths: &Paths, options: &Options) -> anyhow::Result<Run
     let sources = Sources::of_the_daemon(paths).with_profile(options.profile.as_deref());
     let config = config::load::load(&sources)?.config;
     telemetry::init(role, &config.tracing, paths);
-    let journal: Arc<dyn Journal> = match &options.journal {
-        JournalPlace::Memory => Arc::new(MemoryJournal::default()),
-        JournalPlace::File(path) => Arc::new(SqliteJournal::open(path)?),
-        JournalPlace::StateFolder => Arc::new(SqliteJournal::open(&paths.journal())?),
+    let file = match &options.journal {
+        JournalPlace::Memory => None,
+        JournalPlace::File(path) => Some(path.clone()),
+        JournalPlace::StateFolder => Some(paths.journal()),
     };
-    Ok(App::start(journal, sources, config))
+    let journal: Arc<dyn Journal> = match &file {
+        None => Arc::new(MemoryJournal::default()),
+        Some(path) => Arc::new(SqliteJournal::open(path)?),
+    };
+    // A file that is there has an absolute path with a folder.
+    let folder = file.and_then(|file| Some(std::path::absolute(file).ok()?.parent()?.to_owned()));
+    Ok(App::start(journal, folder, sources, config))
 }
 
 async fn listen(options: &Options, config: &Config) -> anyhow::Result<TcpListener> {

@@ -6,6 +6,7 @@
 pub mod app;
 pub mod config;
 pub mod crash_point;
+pub mod disk;
 pub mod telemetry;
 pub mod terminal;
 

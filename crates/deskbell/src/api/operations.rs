@@ -363,7 +363,7 @@ pub(super) const ALL: &[Operation] = &[
         path: "/readyz",
         id: "isReady",
         summary: "Whether reports are accepted",
-        text: "Reads the journal and sends a transaction through its writer.",
+        text: "Reads the journal, sends a transaction through its writer, and looks whether its disk has at least 16 MiB left.",
         answers: &[plain("They are."), FAILED],
         handler: || get(status::readyz),
         ..USUAL

@@ -163,6 +163,9 @@ pub struct StatusBody {
     pub channels: usize,
     /// How many viewers watch the live stream.
     pub viewers: usize,
+    /// How much room the journal's disk has, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_free_bytes: Option<u64>,
     /// What is wrong with the configuration.
     pub problems: Vec<String>,
 }

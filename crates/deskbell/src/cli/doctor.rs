@@ -22,6 +22,7 @@ use crate::{
     },
     config::{self, Severity, load::Sources},
     daemon::DaemonInfo,
+    disk::{Room, Verdict},
     paths::Paths,
 };
 
@@ -52,6 +53,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
         return Ok(Exit::Failed);
     };
     disk(&mut report, &paths)?;
+    space(&mut report, Room::of(&paths.state))?;
     configuration(&mut report, &paths)?;
     let client = Client::new(paths);
     if let Some(status) = daemon(&mut report, &client).await? {
@@ -162,6 +164,25 @@ fn disk(report: &mut Report<'_>, paths: &Paths) -> io::Result<()> {
             "disk",
             format!("failed to write to the state folder: {error}"),
             "free some space, or make the folder writable",
+        ),
+    }
+}
+
+/// How much room there is. The page that was written a moment ago may have been the last one.
+fn space(report: &mut Report<'_>, room: io::Result<Room>) -> io::Result<()> {
+    let advice = "free some space, or shorten `keep_history`";
+    match room.map(|room| (room.verdict(), room)) {
+        Ok((Verdict::Enough, room)) => report.good("space", room.to_string()),
+        Ok((Verdict::Low, room)) => {
+            report.warning("space", format!("{room}; {}", room.needed()), advice)
+        }
+        Ok((Verdict::Full, room)) => {
+            report.bad("space", format!("{room}; {}", room.needed()), advice)
+        }
+        Err(error) => report.warning(
+            "space",
+            format!("failed to ask for the room on the disk: {error}"),
+            "see to it that the disk does not fill up",
         ),
     }
 }

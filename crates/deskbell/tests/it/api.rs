@@ -389,6 +389,7 @@ fn the_program_says_how_it_does() {
     let status = desk.get("/v1/status").json();
     assert_eq!(status["pid"], desk.pid());
     assert_eq!(status["cursor"], "0-0");
+    assert!(status["disk_free_bytes"].as_u64().unwrap() > 0, "{status}");
 }
 
 #[test]

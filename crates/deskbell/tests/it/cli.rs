@@ -308,10 +308,14 @@ fn doctor_checks_the_whole_way() {
     assert_eq!(code, 0, "{stdout}{stderr}");
     let checks = lines(&stdout);
     let names: Vec<_> = checks.iter().map(|check| check["check"].as_str().unwrap()).collect();
-    for name in ["state folder", "disk", "daemon", "journal", "clock", "configuration", "HTTP"] {
+    for name in
+        ["state folder", "disk", "space", "daemon", "journal", "clock", "configuration", "HTTP"]
+    {
         assert!(names.contains(&name), "{names:?}");
     }
     assert!(checks.iter().all(|check| check["finding"] == "good"), "{stdout}");
+    let space = checks.iter().find(|check| check["check"] == "space").unwrap();
+    assert!(space["detail"].as_str().unwrap().contains(" MiB free of "), "{space}");
 }
 
 #[test]

@@ -51,6 +51,7 @@ impl Parts {
             started_at: clock.now(),
             clock: Arc::clone(&clock),
             journal: Arc::clone(&shared),
+            journal_folder: None,
             intake: Intake::new(Arc::clone(&shared), clock, follow_rules, follow_config.clone()),
             live: Live::new(shared, &TaskTracker::new(), stop.clone()),
             config: follow_config,
