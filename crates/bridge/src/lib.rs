@@ -242,6 +242,7 @@ impl Bridge {
         for answer in self.requests.refuse_all(&reason) {
             self.client.send(&answer);
         }
+        self.requests.passed();
     }
 }
 

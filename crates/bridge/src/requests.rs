@@ -191,14 +191,20 @@ impl Requests {
         lines
     }
 
-    /// Closes every open request and gives an error answer for each.
+    /// Closes every open request and gives an error answer for each, with the answers that its batch has already;
+    /// [`Self::passed`] follows.
     pub(crate) fn refuse_all(&self, reason: &str) -> Vec<Vec<u8>> {
         let mut state = self.state();
-        state.batches.clear();
+        state.passing = true;
         let open = std::mem::take(&mut state.open);
-        drop(state);
-        self.answered.notify_all();
-        open.values().map(|open| peek::error_answer(Some(&open.id), -32603, reason)).collect()
+        let answers = open.into_values().filter_map(|Open { id, .. }| {
+            let error = peek::error_answer(Some(&id), -32603, reason);
+            match state.batch_of(&id) {
+                Some(index) => state.close_in_batch(index, &id, Some(&error)),
+                None => Some(error),
+            }
+        });
+        answers.collect()
     }
 }
 
@@ -329,6 +335,22 @@ mod tests {
         remember(&requests, r#"{"id":2,"method":"ping"}"#);
         assert!(matches!(requests.answered("1", b"one"), Passed::Held));
         assert_eq!(requests.cancelled("2").as_deref(), Some(&b"[one]"[..]));
+    }
+
+    #[test]
+    fn a_batch_that_is_refused_keeps_the_answers_it_has() {
+        let requests = Requests::default();
+        requests.open_batch(vec!["1".to_owned(), "2".to_owned()], Vec::new());
+        remember(&requests, CALL);
+        remember(&requests, r#"{"id":2,"method":"ping"}"#);
+        remember(&requests, r#"{"id":3,"method":"ping"}"#);
+        assert!(matches!(requests.answered("1", b"one"), Passed::Held));
+        let answers = requests.refuse_all("gone");
+        let [batch, alone] = &answers[..] else { panic!("{} answers", answers.len()) };
+        let batch = String::from_utf8_lossy(batch);
+        assert!(batch.starts_with("[one,{") && batch.ends_with("}]"), "{batch}");
+        assert!(batch.contains(r#""id":2"#) && batch.contains("gone"), "{batch}");
+        assert_eq!(*alone, peek::error_answer(Some("3"), -32603, "gone"));
     }
 
     #[test]
