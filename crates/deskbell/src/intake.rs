@@ -146,7 +146,11 @@ impl Intake {
         report.content.check(report.text_field)?;
         report.source = report.source.cleaned();
         let rules = self.rules_from(report.folder.as_deref()).await;
-        check_names(&report.to, &rules)?;
+        if let Err(unknown) = check_names(&report.to, &rules) {
+            // A repeat gets the first answer, whatever became of the channels since.
+            let first = self.earlier(report.key.as_ref(), &rules).await?;
+            return first.ok_or_else(|| unknown.into());
+        }
         let _turn = match &report.kind {
             Kind::Run(step) => Some(self.run_lock(&step.run).lock().await),
             Kind::Notice | Kind::Push => None,

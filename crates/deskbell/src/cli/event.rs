@@ -70,7 +70,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
         ..ReportBody::default()
     };
     let accepted = report::send(&client, &mut report, "deskbell event").await?;
-    report::show(&report, &accepted, client.paths(), output);
+    report::show(&client, &report, &accepted, output).await;
     if args.json {
         output.json(&accepted)?;
     }

@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     wait: bool,
     /// How long to wait with `--wait`, such as `30s` or `5m`.
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = time::duration)]
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = time::duration, requires = "wait")]
     timeout: Duration,
     /// Your own name for this notice: told twice under the same key, it is told once.
     #[arg(long)]
@@ -78,7 +78,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
         ..ReportBody::default()
     };
     let accepted = report::send(&client, &mut report, "deskbell notify").await?;
-    report::show(&report, &accepted, client.paths(), output);
+    report::show(&client, &report, &accepted, output).await;
     if !args.wait {
         if args.json {
             output.json(&accepted)?;
@@ -103,13 +103,15 @@ async fn settled(
     let deadline = Instant::now() + patience;
     loop {
         let left = deadline.saturating_duration_since(Instant::now()).min(WAIT_MAX);
+        // The daemon takes whole seconds; rounded down, the last part of one would not be waited for.
+        let seconds = left.as_millis().div_ceil(1_000);
         let query = client::query(&[
             ("event", Some(accepted.id.to_string())),
             ("limit", Some(LIMIT_MAX.to_string())),
-            ("wait", Some(left.as_secs().to_string())),
+            ("wait", Some(seconds.to_string())),
         ]);
         let list: DeliveryList = client.get(&format!("/v1/deliveries{query}")).await?;
-        if left.as_secs() == 0 || list.deliveries.iter().all(DeliveryBody::is_settled) {
+        if Instant::now() >= deadline || list.deliveries.iter().all(DeliveryBody::is_settled) {
             return Ok(list.deliveries);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    io::{self, Read as _},
+    io::{self, Read},
 };
 
 use deskbell_core::{
@@ -13,26 +13,38 @@ use deskbell_core::{
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{Client, Failure, Output};
+use super::{
+    Client, Failure, Output,
+    output::{QUIET, styled},
+};
 use crate::{
     api::{
         report::ReportBody,
-        wire::{AcceptedBody, SourceBody},
+        wire::{AcceptedBody, EventBody, SourceBody},
     },
     config::{Config, load::Sources},
-    paths::Paths,
     terminal,
 };
 
+/// Most that is read from stdin, in bytes: the longest text, and the end of its last line.
+const STDIN_LIMIT: usize = TEXT_LIMIT + "\r\n".len();
+
 /// The text that `argument` is or names: `-` reads stdin.
 pub(super) fn text(argument: String) -> anyhow::Result<String> {
-    if argument != "-" {
-        return Ok(argument);
-    }
-    // One byte more than an event takes, so that what is too long is refused rather than cut.
-    let limit = u64::try_from(TEXT_LIMIT).unwrap_or(u64::MAX).saturating_add(1);
+    if argument == "-" { read_text(io::stdin()) } else { Ok(argument) }
+}
+
+/// The text that `input` holds, without the white space at its end.
+fn read_text(input: impl Read) -> anyhow::Result<String> {
+    // One byte more, so that what is too long is refused rather than cut.
+    let limit = u64::try_from(STDIN_LIMIT).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
-    io::stdin().take(limit).read_to_end(&mut bytes)?;
+    input.take(limit).read_to_end(&mut bytes)?;
+    // Before the white space goes: behind it there may be more.
+    if bytes.len() > STDIN_LIMIT {
+        let expected = format!("at most {TEXT_LIMIT} bytes");
+        return Err(Invalid::value("text", "too long", expected).into());
+    }
     Ok(String::from_utf8_lossy(&bytes).trim_end().to_owned())
 }
 
@@ -66,22 +78,35 @@ fn source(command: &'static str) -> SourceBody<'static> {
 }
 
 /// Shows what was accepted, as everybody sees it who watches (row 16). Whoever reads stdout does not get it.
-pub(super) fn show(
+pub(super) async fn show(
+    client: &Client,
     report: &ReportBody<'_>,
     accepted: &AcceptedBody,
-    paths: &Paths,
     output: &Output,
 ) {
     // What is wrong with the configuration is told by the daemon, by `config check` and by `doctor`.
-    let config = Config::load(&Sources::of_the_daemon(paths)).unwrap_or_default();
-    match event(report, accepted) {
-        Ok(event) => {
+    let config = Config::load(&Sources::of_the_daemon(client.paths())).unwrap_or_default();
+    let shown = match accepted.duplicate {
+        true => kept(client, accepted).await,
+        false => event(report, accepted).ok(),
+    };
+    match shown {
+        Some(event) => {
             let line = terminal::coloured_line(&event, &config.tracing);
             line.iter().for_each(|line| output.note(line));
         }
-        // It was accepted, so this cannot be; the id tells at least that much.
-        Err(_) => output.note(accepted.id),
+        // It was accepted all the same, and the id tells at least that much.
+        None => output.note(accepted.id),
     }
+    if accepted.duplicate {
+        output.note(styled(QUIET, "it was told before under this key, and is not told again"));
+    }
+}
+
+/// The event that was accepted before under the report's key, which may say something else.
+async fn kept(client: &Client, accepted: &AcceptedBody) -> Option<Event> {
+    let body: EventBody<'static> = client.get(&format!("/v1/events/{}", accepted.id)).await.ok()?;
+    Event::try_from(&body).ok()
 }
 
 /// The event that `report` became.
@@ -119,4 +144,21 @@ fn event(report: &ReportBody<'_>, accepted: &AcceptedBody) -> Result<Event, Inva
 
 fn known_progress(fraction: f64) -> Option<Progress> {
     Progress::new("progress", fraction).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_is_refused_even_where_white_space_hides_it() {
+        let full = "a".repeat(TEXT_LIMIT);
+        for end in ["", "\n", "\r\n"] {
+            assert_eq!(read_text(format!("{full}{end}").as_bytes()).unwrap(), full);
+        }
+        for more in [format!("\n{}", "b".repeat(200)), " ".repeat(3), "c".repeat(TEXT_LIMIT)] {
+            let refusal = read_text(format!("{full}{more}").as_bytes()).unwrap_err().to_string();
+            assert_eq!(refusal, "`text` is too long; expected at most 262144 bytes");
+        }
+    }
 }

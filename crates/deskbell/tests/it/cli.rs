@@ -1,6 +1,8 @@
 //! The commands.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod telling;
+
 use std::{
     io::{BufRead as _, BufReader, Write as _},
     process::{Child, Stdio},
