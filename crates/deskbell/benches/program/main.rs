@@ -1,5 +1,6 @@
 //! The built program beside the same tool written with the official SDKs, in one run: one table, with ratios.
 //!
+//! After that, the daemon is killed under load and must lose nothing; see [`crash`].
 //! `scripts/bench` installs the others and runs this. The client is the same for all: pipes and sockets of its own,
 //! kept open, without Nagle's delay. The others accept in memory, Deskbell on disk; one column shows Deskbell with its
 //! journal in memory as well.
@@ -7,13 +8,15 @@
 #![expect(clippy::print_stdout, reason = "the table is the result")]
 #![expect(clippy::disallowed_methods, reason = "it measures, and it waits for processes")]
 
+mod connection;
+mod crash;
 mod http;
 mod machine;
 mod stdio;
 mod subject;
 mod table;
 
-use std::time::Duration;
+use std::{process::ExitCode, time::Duration};
 
 use crate::{
     subject::Subject,
@@ -22,6 +25,9 @@ use crate::{
 
 /// How many connections and sessions the load has.
 const CONNECTIONS: usize = 64;
+
+/// What `--only` calls the kills.
+const CRASH: &str = "crash";
 
 /// How much is measured.
 #[derive(Clone, Copy)]
@@ -32,15 +38,17 @@ pub(crate) struct Effort {
     pub(crate) calls: usize,
     /// How often a start is repeated.
     pub(crate) starts: usize,
+    /// How often the daemon is killed.
+    kills: usize,
 }
 
-fn main() {
+fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let only = arguments.iter().skip_while(|argument| *argument != "--only").nth(1);
     let effort = match quick {
-        true => Effort { time: Duration::from_secs(1), calls: 300, starts: 3 },
-        false => Effort { time: Duration::from_secs(4), calls: 3_000, starts: 9 },
+        true => Effort { time: Duration::from_secs(1), calls: 300, starts: 3, kills: 10 },
+        false => Effort { time: Duration::from_secs(4), calls: 3_000, starts: 9, kills: 100 },
     };
     println!("{}", machine::description());
     println!("append and fdatasync of 512 bytes, one caller: {}\n", machine::flush_time());
@@ -51,8 +59,17 @@ fn main() {
         tell_progress(subject.name());
         measure(&subject, effort, &mut table);
     }
-    println!("{table}");
+    if !table.is_empty() {
+        println!("{table}\n");
+    }
+    let mut nothing_lost = true;
+    if only.is_none_or(|name| name == CRASH) {
+        tell_progress(CRASH);
+        nothing_lost = crash::run(effort.kills);
+        println!();
+    }
     println!("load before: {}; after: {}", table.load_before, machine::load());
+    if nothing_lost { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Tells on stderr how far the run is.

@@ -12,7 +12,7 @@ use std::{
 use tempfile::TempDir;
 
 /// How long a server may take to open its port.
-const READY_LIMIT: Duration = Duration::from_secs(30);
+pub(crate) const READY_LIMIT: Duration = Duration::from_secs(30);
 
 /// A server that can be measured.
 pub(crate) enum Subject {
@@ -133,9 +133,13 @@ pub(crate) fn end_daemon(folder: &Path) {
 }
 
 /// A folder on the disk of the build, because a folder in memory has no flushes to wait for.
+pub(crate) fn empty_folder() -> TempDir {
+    tempfile::Builder::new().prefix("b").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+/// A folder with a configuration of one channel.
 fn state_folder() -> TempDir {
-    let folder = tempfile::Builder::new().prefix("b").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
-    let folder = folder.unwrap();
+    let folder = empty_folder();
     let channel = format!(
         "[channels.log]\nkind = \"file\"\npath = {:?}\n",
         folder.path().join("pushed.log").display().to_string()
@@ -144,7 +148,7 @@ fn state_folder() -> TempDir {
     folder
 }
 
-fn deskbell(folder: &Path, command: &str) -> Command {
+pub(crate) fn deskbell(folder: &Path, command: &str) -> Command {
     let mut deskbell = Command::new(env!("CARGO_BIN_EXE_deskbell"));
     deskbell
         .arg(command)
@@ -166,6 +170,15 @@ fn peer(command: &[PathBuf]) -> Command {
 
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A port that the system gives to no connection on its way out.
+///
+/// A client that looks again and again for a server whose port is one of those is at last given that port itself,
+/// and is then connected with itself while the server finds its port taken.
+pub(crate) fn fixed_port() -> u16 {
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (21_000..32_000).find(is_free).unwrap()
 }
 
 fn await_port(port: u16) {

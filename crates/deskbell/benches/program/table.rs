@@ -66,9 +66,14 @@ impl Times {
         self.at(99)
     }
 
+    pub(crate) fn worst(&self) -> Measured {
+        self.at(100)
+    }
+
+    /// The smallest time that so many of a hundred do not exceed.
     fn at(&self, percent: usize) -> Measured {
-        let index = (self.0.len() * percent / 100).min(self.0.len().saturating_sub(1));
-        Measured::Time(*self.0.get(index).unwrap())
+        let rank = (self.0.len() * percent).div_ceil(100).max(1);
+        Measured::Time(*self.0.get(rank - 1).unwrap())
     }
 }
 
@@ -95,6 +100,10 @@ impl Default for Table {
 }
 
 impl Table {
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     pub(crate) fn put(
         &mut self,
         column: &str,
