@@ -4,7 +4,11 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use jiff::Timestamp;
 
-use crate::{event::EventId, field::Invalid};
+use crate::{
+    event::{EventId, Kind},
+    field::Invalid,
+    run::Phase,
+};
 
 /// The name of a configured channel, such as `team-slack`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -179,9 +183,158 @@ pub enum Replaces {
     UpdatesAtOnce,
 }
 
+impl Replaces {
+    /// What a delivery of an event of this sort replaces; updates of a run keep `interval` between them.
+    pub const fn of(kind: &Kind, interval: Duration) -> Self {
+        let Kind::Run(step) = kind else { return Self::Nothing };
+        match step.phase {
+            Phase::Start => Self::Nothing,
+            Phase::Update => Self::Updates { interval },
+            Phase::End | Phase::Error => Self::UpdatesAtOnce,
+        }
+    }
+
+    /// Finds the place of a delivery that is planned for `due_at` behind the `earlier` ones of its run on its channel,
+    /// which come in the order of their steps.
+    ///
+    /// Of the finished ones only the last that was tried counts: whoever has many may leave out the others.
+    pub fn place<K>(
+        self,
+        due_at: Timestamp,
+        earlier: impl IntoIterator<Item = Earlier<K>>,
+    ) -> Place<K> {
+        let mut place = Place { due_at, superseded: Vec::new() };
+        if self == Self::Nothing {
+            return place;
+        }
+        let (mut replaced, mut latest): (Option<Timestamp>, Option<Timestamp>) = (None, None);
+        for delivery in earlier {
+            if delivery.is_untried_update() {
+                replaced = replaced.into_iter().chain([delivery.due_at]).min();
+                place.superseded.push(delivery.key);
+            } else if delivery.counts_for_the_interval() {
+                latest = Some(delivery.due_at);
+            }
+        }
+        if let Self::Updates { interval } = self {
+            let spaced = latest.map(|at| at.checked_add(interval).unwrap_or(Timestamp::MAX));
+            // With the place goes the time, so that a run that never rests is told all the same.
+            place.due_at = replaced.unwrap_or_else(|| spaced.map_or(due_at, |at| at.max(due_at)));
+        }
+        place
+    }
+}
+
+/// The delivery of an earlier step of a run to the same channel.
+#[derive(Debug, Clone, Copy)]
+pub struct Earlier<K> {
+    /// What the journal knows it by.
+    pub key: K,
+    /// Which step it tells.
+    pub phase: Phase,
+    /// Where it stands.
+    pub state: DeliveryState,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// When it is or was due.
+    pub due_at: Timestamp,
+}
+
+impl<K> Earlier<K> {
+    fn is_untried_update(&self) -> bool {
+        self.phase == Phase::Update && self.state == DeliveryState::Pending && self.attempts == 0
+    }
+
+    /// A start counts from when it is planned: whoever reads of it need not read an update at once.
+    fn counts_for_the_interval(&self) -> bool {
+        self.attempts > 0 || self.phase == Phase::Start
+    }
+}
+
+/// The place of a delivery among those of its run on its channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place<K> {
+    /// When it is due.
+    pub due_at: Timestamp,
+    /// The deliveries whose place it takes.
+    pub superseded: Vec<K>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::RunStep;
+
+    const INTERVAL: Duration = Duration::from_secs(10);
+    const UPDATES: Replaces = Replaces::Updates { interval: INTERVAL };
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// Deliveries by phase, state, attempts and the second at which they are due; the index is their key.
+    #[track_caller]
+    fn check(
+        replaces: Replaces,
+        earlier: &[(Phase, DeliveryState, u32, i64)],
+        due_at: i64,
+        superseded: &[usize],
+    ) {
+        let line = earlier.iter().enumerate().map(|(key, (phase, state, attempts, due_at))| {
+            Earlier { key, phase: *phase, state: *state, attempts: *attempts, due_at: at(*due_at) }
+        });
+        let place = replaces.place(at(100), line);
+        assert_eq!(place, Place { due_at: at(due_at), superseded: superseded.to_vec() });
+    }
+
+    #[test]
+    fn an_update_takes_place_and_time_of_untried_ones() {
+        let line = [
+            (Phase::Start, DeliveryState::Sent, 1, 90),
+            (Phase::Update, DeliveryState::Superseded, 0, 97),
+            (Phase::Update, DeliveryState::Pending, 0, 98),
+            (Phase::Update, DeliveryState::Pending, 0, 97),
+        ];
+        check(UPDATES, &line, 97, &[2, 3]);
+        check(Replaces::UpdatesAtOnce, &line, 100, &[2, 3]);
+        check(Replaces::Nothing, &line, 100, &[]);
+    }
+
+    #[test]
+    fn an_update_keeps_the_interval_to_the_last_one_tried() {
+        let tried = |state| [(Phase::Update, state, 1, 80), (Phase::Update, state, 1, 95)];
+        for state in [
+            DeliveryState::Pending,
+            DeliveryState::InFlight,
+            DeliveryState::Sent,
+            DeliveryState::GivenUp,
+        ] {
+            check(UPDATES, &tried(state), 105, &[]);
+        }
+        check(UPDATES, &[(Phase::Update, DeliveryState::Sent, 1, 80)], 100, &[]);
+        check(UPDATES, &[(Phase::Update, DeliveryState::Superseded, 0, 99)], 100, &[]);
+        check(UPDATES, &[], 100, &[]);
+    }
+
+    #[test]
+    fn a_start_counts_before_it_is_tried_and_is_never_superseded() {
+        check(UPDATES, &[(Phase::Start, DeliveryState::Pending, 0, 99)], 109, &[]);
+        check(Replaces::UpdatesAtOnce, &[(Phase::Start, DeliveryState::Pending, 0, 99)], 100, &[]);
+    }
+
+    #[test]
+    fn only_later_steps_replace() {
+        let step = |phase| {
+            let run = "r".parse().unwrap();
+            let step = RunStep { run, phase, step: None, progress: None, reported_at: at(0) };
+            Replaces::of(&Kind::Run(step), INTERVAL)
+        };
+        assert_eq!(step(Phase::Start), Replaces::Nothing);
+        assert_eq!(step(Phase::Update), UPDATES);
+        assert_eq!(step(Phase::End), Replaces::UpdatesAtOnce);
+        assert_eq!(step(Phase::Error), Replaces::UpdatesAtOnce);
+        assert_eq!(Replaces::of(&Kind::Push, INTERVAL), Replaces::Nothing);
+    }
 
     #[test]
     fn ids_are_read_back() {

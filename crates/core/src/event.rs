@@ -64,6 +64,14 @@ impl Kind {
             Self::Run(_) => "run",
         }
     }
+
+    /// How serious an event of this sort is, where its reporter does not say.
+    pub const fn level(&self) -> Level {
+        match self {
+            Self::Notice | Self::Push => Level::Info,
+            Self::Run(step) => step.phase.level(),
+        }
+    }
 }
 
 /// What was said.

@@ -1,10 +1,10 @@
 //! From an event to its channels.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use crate::{
     context::Context,
-    delivery::ChannelName,
+    delivery::{ChannelName, Planned, Replaces},
     event::{Event, Kind},
     level::{Level, LevelRange},
 };
@@ -105,50 +105,127 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Chooses the channels of `event`, each once, in the order in which they are found.
-///
-/// A channel that the reporter named goes before every route. With channels but no routes, pushes and runs go to
-/// every channel, and so do notices of level error and above. `channels` are the configured ones; others are left
-/// out.
-pub fn choose(event: &Event, routes: &[Route], channels: &[ChannelName]) -> Vec<Choice> {
-    let mut choices: Vec<Choice> = Vec::new();
-    let mut add = |names: &[ChannelName], reason| {
-        for name in names {
-            if channels.contains(name) && !choices.iter().any(|choice| choice.channel == *name) {
-                choices.push(Choice { channel: name.clone(), reason });
-            }
-        }
-    };
-    if !event.to.is_empty() {
-        add(&event.to, Reason::Named);
-    } else if routes.is_empty() {
-        if !matches!(event.kind, Kind::Notice) || event.level >= Level::Error {
-            add(channels, Reason::NoRoutes);
-        }
-    } else {
-        for (index, verdict) in judge_all(event, routes).into_iter().enumerate() {
-            if let (Verdict::Matches, Some(route)) = (verdict, routes.get(index)) {
-                add(&route.channels, Reason::Route(index + 1));
-            }
-        }
-    }
-    choices
+/// Which rule decides where an event goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Its title is never pushed.
+    Skipped,
+    /// The reporter named the channels.
+    Named,
+    /// The routes decide.
+    Routes,
+    /// No channel works.
+    NoChannels,
+    /// There are no routes, and it was meant for the channels or is serious.
+    EveryChannel,
+    /// There are no routes, and it is a notice that is not serious.
+    NotSerious,
 }
 
-/// What each route finds of `event`, in order; after the first that takes it without `continue` none is reached.
-pub fn judge_all(event: &Event, routes: &[Route]) -> Vec<Verdict> {
-    let mut taken = false;
-    routes
-        .iter()
-        .map(|route| {
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Skipped => "its title is one of those that are never pushed",
+            Self::Named => "the reporter named the channels, which goes before every route",
+            Self::Routes => "the routes, the first that takes it",
+            Self::NoChannels => "no channel works: it is in the journal and on the live stream",
+            Self::EveryChannel => {
+                "there are no routes: pushes, runs and notices of level error and above go to every channel"
+            }
+            Self::NotSerious => "there are no routes: a notice below level error goes to no channel",
+        })
+    }
+}
+
+/// What decides where events go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Routing {
+    /// The routes, in order.
+    pub routes: Vec<Route>,
+    /// The channels that work. Others are never chosen.
+    pub channels: Vec<ChannelName>,
+    /// Titles that are never pushed (mcp-push's `SKIP_PUSH_TITLE`).
+    pub skip_titles: Vec<String>,
+    /// The least time between two updates of a run on a channel.
+    pub update_interval: Duration,
+}
+
+impl Routing {
+    /// Which rule decides where `event` goes.
+    pub fn way(&self, event: &Event) -> Way {
+        if self.skips(event) {
+            Way::Skipped
+        } else if !event.to.is_empty() {
+            Way::Named
+        } else if !self.routes.is_empty() {
+            Way::Routes
+        } else if self.channels.is_empty() {
+            Way::NoChannels
+        } else if !matches!(event.kind, Kind::Notice) || event.level >= Level::Error {
+            Way::EveryChannel
+        } else {
+            Way::NotSerious
+        }
+    }
+
+    fn skips(&self, event: &Event) -> bool {
+        let title = event.content.title.as_deref().map(str::trim);
+        title.is_some_and(|title| self.skip_titles.iter().any(|skip| skip.trim() == title))
+    }
+
+    /// What each route finds of `event`, in order; after the first that takes it without `continue` none is reached.
+    pub fn verdicts(&self, event: &Event) -> Vec<Verdict> {
+        let mut taken = false;
+        let verdict = |route: &Route| {
             if taken {
                 return Verdict::NotReached;
             }
             let verdict = route.judge(event);
             taken = verdict == Verdict::Matches && !route.continues;
             verdict
-        })
-        .collect()
+        };
+        self.routes.iter().map(verdict).collect()
+    }
+
+    /// Chooses the channels of `event`, each once, in the order in which they are found.
+    pub fn choose(&self, event: &Event) -> Vec<Choice> {
+        let mut choices: Vec<Choice> = Vec::new();
+        let mut add = |names: &[ChannelName], reason| {
+            for name in names {
+                let is_new = !choices.iter().any(|choice| choice.channel == *name);
+                if is_new && self.channels.contains(name) {
+                    choices.push(Choice { channel: name.clone(), reason });
+                }
+            }
+        };
+        match self.way(event) {
+            Way::Skipped | Way::NoChannels | Way::NotSerious => {}
+            Way::Named => add(&event.to, Reason::Named),
+            Way::EveryChannel => add(&self.channels, Reason::NoRoutes),
+            Way::Routes => {
+                for ((route, verdict), number) in
+                    self.routes.iter().zip(self.verdicts(event)).zip(1..)
+                {
+                    if verdict == Verdict::Matches {
+                        add(&route.channels, Reason::Route(number));
+                    }
+                }
+            }
+        }
+        choices
+    }
+
+    /// The deliveries of `event`: one for each chosen channel.
+    pub fn plan(&self, event: &Event) -> Vec<Planned> {
+        let replaces = Replaces::of(&event.kind, self.update_interval);
+        let planned = |choice: Choice| Planned {
+            channel: choice.channel,
+            due_at: event.at,
+            reason: choice.reason.to_string(),
+            replaces,
+        };
+        self.choose(event).into_iter().map(planned).collect()
+    }
 }
 
 #[cfg(test)]
@@ -158,6 +235,7 @@ mod tests {
     use super::*;
     use crate::{
         event::{Content, EventIds},
+        run::{Phase, RunStep},
         source::Source,
     };
 
@@ -191,9 +269,13 @@ mod tests {
 
     #[track_caller]
     fn check(event: &Event, routes: &[Route], expected: &[&str]) {
-        let channels = names(&["phone", "team", "log"]);
+        let routing = Routing {
+            routes: routes.to_vec(),
+            channels: names(&["phone", "team", "log"]),
+            ..Routing::default()
+        };
         let chosen: Vec<_> =
-            choose(event, routes, &channels).into_iter().map(|choice| choice.channel).collect();
+            routing.choose(event).into_iter().map(|choice| choice.channel).collect();
         assert_eq!(chosen, names(expected));
     }
 
@@ -238,5 +320,58 @@ mod tests {
             &[route("..", &[], &["gone", "log"], false)],
             &["log"],
         );
+    }
+
+    #[test]
+    fn the_way_says_what_was_chosen() {
+        let titled = |title: &str, to: &[&str]| Event {
+            content: Content { title: Some(title.to_owned()), ..Content::default() },
+            to: names(to),
+            ..event(Level::Error, "llm", Kind::Push)
+        };
+        let notice = event(Level::Warning, "llm", Kind::Notice);
+        let error = event(Level::Error, "llm", Kind::Notice);
+        let none = Routing { skip_titles: vec!["quiet ".to_owned()], ..Routing::default() };
+        let channels = Routing { channels: names(&["phone"]), ..none.clone() };
+        let routes =
+            Routing { routes: vec![route("..", &[], &["phone"], false)], ..channels.clone() };
+        for (routing, event, way, chosen) in [
+            (&none, &error, Way::NoChannels, 0),
+            (&channels, &error, Way::EveryChannel, 1),
+            (&channels, &notice, Way::NotSerious, 0),
+            (&routes, &notice, Way::Routes, 1),
+            (&routes, &titled("loud", &["phone"]), Way::Named, 1),
+            (&routes, &titled(" quiet", &["phone"]), Way::Skipped, 0),
+            (&channels, &titled("quiet", &[]), Way::Skipped, 0),
+        ] {
+            assert_eq!((routing.way(event), routing.choose(event).len()), (way, chosen));
+        }
+    }
+
+    #[test]
+    fn a_plan_says_why_and_what_it_replaces() {
+        let routing = Routing {
+            routes: vec![
+                route("error..", &[], &["log"], false),
+                route("..", &[], &["phone"], false),
+            ],
+            channels: names(&["phone", "log"]),
+            update_interval: Duration::from_secs(5),
+            ..Routing::default()
+        };
+        let step = RunStep {
+            run: "r".parse().unwrap(),
+            phase: Phase::Update,
+            step: None,
+            progress: None,
+            reported_at: Timestamp::UNIX_EPOCH,
+        };
+        let planned = Planned {
+            channel: "phone".parse().unwrap(),
+            due_at: Timestamp::UNIX_EPOCH,
+            reason: "route 2".to_owned(),
+            replaces: Replaces::Updates { interval: Duration::from_secs(5) },
+        };
+        assert_eq!(routing.plan(&event(Level::Info, "llm", Kind::Run(step))), [planned]);
     }
 }

@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use deskbell_channels::{Channel, ChannelKind, Http};
-use deskbell_core::{ChannelName, text};
+use deskbell_core::{ChannelName, route::Routing, text};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::warn;
@@ -156,12 +156,15 @@ pub fn rules(config: &Config, channels: &ChannelSet) -> Rules {
     let (projects, ours): (Vec<_>, Vec<_>) = channels.ready.keys().partition(is_projects);
     let brought =
         |name: &ChannelName| Some((name.clone(), config.project_channels.get(name)?.clone()));
-    Rules {
+    let routing = Routing {
         routes: config.routes.clone(),
         channels: ours.into_iter().cloned().collect(),
-        project_channels: projects.into_iter().filter_map(brought).collect(),
-        update_interval: config.delivery.update_interval,
         skip_titles: config.skip_titles.clone(),
+        update_interval: config.delivery.update_interval,
+    };
+    Rules {
+        routing,
+        project_channels: projects.into_iter().filter_map(brought).collect(),
         problems: config.problems.iter().chain(&channels.problems).cloned().collect(),
     }
 }
@@ -225,7 +228,7 @@ mod tests {
         assert!(empty.contains("`empty`") && empty.contains("topic"), "{empty}");
         assert!(misspelt.ends_with("`kind` is \"ntfi\"; did you mean ntfy?"), "{misspelt}");
         assert!(unknown.ends_with("which is no kind of channel"), "{unknown}");
-        assert_eq!(rules(&config, &set).channels, ["good".parse().unwrap()]);
+        assert_eq!(rules(&config, &set).routing.channels, ["good".parse().unwrap()]);
     }
 
     #[test]
@@ -251,7 +254,7 @@ mod tests {
         sender.send_replace(Arc::new(config(&[("phone", "ntfy", "topic = 't'")])));
         channels.changed().await.unwrap();
         assert_eq!(names(&channels.borrow()), ["phone"]);
-        assert_eq!(rules.borrow().channels, ["phone".parse().unwrap()]);
+        assert_eq!(rules.borrow().routing.channels, ["phone".parse().unwrap()]);
         stop.cancel();
         tasks.close();
         tasks.wait().await;

@@ -11,10 +11,9 @@ use std::{
 use deskbell_core::{
     ChannelName, Context, Event, EventId, Invalid, Level, Run, RunId, Source,
     clock::Clock,
-    delivery::{Planned, Replaces},
     event::{Content, EventIds, Kind},
-    route::{self, Route},
-    run::{self, Phase, RunRefusal, RunStep},
+    route::{Routing, Way},
+    run::{self, RunRefusal, RunStep},
 };
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -58,16 +57,10 @@ pub struct Report {
 /// What of the configuration decides where events go.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// The routes, in order.
-    pub routes: Vec<Route>,
-    /// The names of the channels that work.
-    pub channels: Vec<ChannelName>,
+    /// The routes and the channels that work.
+    pub routing: Routing,
     /// The channels that work and that only a project's own reports reach, each with the project's file.
     pub project_channels: Vec<(ChannelName, PathBuf)>,
-    /// The least time between two updates of a run on a channel.
-    pub update_interval: Duration,
-    /// Titles that are never pushed (mcp-push's `SKIP_PUSH_TITLE`).
-    pub skip_titles: Vec<String>,
     /// What is wrong with the configuration, such as channels that were left out.
     pub problems: Vec<String>,
 }
@@ -191,9 +184,9 @@ impl Intake {
             return rules;
         };
         let mut rules = Rules::clone(&rules);
-        rules.routes.clone_from(&project.routes);
+        rules.routing.routes.clone_from(&project.routes);
         let brought = rules.project_channels.iter().filter(|(_, file)| *file == project.file);
-        rules.channels.extend(brought.map(|(name, _)| name.clone()));
+        rules.routing.channels.extend(brought.map(|(name, _)| name.clone()));
         Arc::new(rules)
     }
 
@@ -224,14 +217,14 @@ impl Intake {
             kind,
             to: report.to.clone(),
         };
-        let skipped = is_skipped(&event, rules);
-        let deliveries = if skipped { Vec::new() } else { plan(&event, rules) };
+        let skipped = rules.routing.way(&event) == Way::Skipped;
+        let deliveries = rules.routing.plan(&event);
         let accepted = Accepted {
             event: event.clone(),
             duplicate: false,
             channels: deliveries.iter().map(|planned| planned.channel.clone()).collect(),
             skipped,
-            configured: rules.channels.len(),
+            configured: rules.routing.channels.len(),
             run: run.as_ref().map(|change| change.run.clone()),
         };
         Ok((Accept { event, key: report.key.clone(), deliveries, run }, accepted))
@@ -270,14 +263,14 @@ impl Intake {
             Kind::Run(step) => self.run(&step.run).await?,
             Kind::Notice | Kind::Push => None,
         };
-        let skipped = deliveries.is_empty() && is_skipped(&event, rules);
+        let skipped = deliveries.is_empty() && rules.routing.way(&event) == Way::Skipped;
         let channels = deliveries.into_iter().map(|delivery| delivery.id.channel).collect();
         Ok(Some(Accepted {
             event,
             duplicate: true,
             channels,
             skipped,
-            configured: rules.channels.len(),
+            configured: rules.routing.channels.len(),
             run,
         }))
     }
@@ -301,16 +294,11 @@ impl Intake {
     }
 }
 
-fn is_skipped(event: &Event, rules: &Rules) -> bool {
-    let title = event.content.title.as_deref().map(str::trim);
-    title.is_some_and(|title| rules.skip_titles.iter().any(|skip| skip.trim() == title))
-}
-
 fn check_names(to: &[ChannelName], rules: &Rules) -> Result<(), Invalid> {
-    match to.iter().find(|name| !rules.channels.contains(name)) {
+    match to.iter().find(|name| !rules.routing.channels.contains(name)) {
         None => Ok(()),
         Some(unknown) => {
-            let known: Vec<_> = rules.channels.iter().map(ChannelName::as_str).collect();
+            let known: Vec<_> = rules.routing.channels.iter().map(ChannelName::as_str).collect();
             let expected = match (problem_of(unknown, &rules.problems), known.is_empty()) {
                 (Some(problem), _) => format!("a channel that works ({problem})"),
                 (None, true) => "no name, because no channel is configured".to_owned(),
@@ -319,25 +307,4 @@ fn check_names(to: &[ChannelName], rules: &Rules) -> Result<(), Invalid> {
             Err(Invalid::text("to", unknown.as_str(), expected))
         }
     }
-}
-
-/// The deliveries of `event`: one for each chosen channel; updates of a run take each other's place.
-fn plan(event: &Event, rules: &Rules) -> Vec<Planned> {
-    let replaces = match &event.kind {
-        Kind::Run(step) => match step.phase {
-            Phase::Start => Replaces::Nothing,
-            Phase::Update => Replaces::Updates { interval: rules.update_interval },
-            Phase::End | Phase::Error => Replaces::UpdatesAtOnce,
-        },
-        Kind::Notice | Kind::Push => Replaces::Nothing,
-    };
-    route::choose(event, &rules.routes, &rules.channels)
-        .into_iter()
-        .map(|choice| Planned {
-            channel: choice.channel,
-            due_at: event.at,
-            reason: choice.reason.to_string(),
-            replaces,
-        })
-        .collect()
 }

@@ -69,7 +69,7 @@ pub(super) async fn preview(
         format: body.format.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
         data: None,
     };
-    let level = body.level.as_deref().map_or(Ok(Level::default()), str::parse)?;
+    let level = body.level.as_deref().map_or(Ok(Kind::Push.level()), str::parse)?;
     let now = app.clock.now();
     let message = message(content, level, "body", now)?;
     if body.channel.contains("://") {

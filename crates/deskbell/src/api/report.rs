@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use deskbell_core::{
-    Context, Invalid, Level, Source,
+    Context, Invalid, Source,
     event::{Content, Kind},
     run::{Phase, Progress, RunStep},
 };
@@ -140,11 +140,7 @@ fn report(body: ReportBody<'_>, reporter: &Reporter<'_>) -> Result<Report, Inval
             return Err(Invalid::text("kind", other, "one of notice, push, run"));
         }
     };
-    let level = match (&body.level, &kind) {
-        (Some(level), _) => level.parse()?,
-        (None, Kind::Run(step)) => step.phase.level(),
-        (None, _) => Level::default(),
-    };
+    let level = body.level.as_deref().map_or(Ok(kind.level()), str::parse)?;
     let source = body.source.map(Source::from).unwrap_or_default();
     let is_own = reporter.identity == Identity::LOCAL;
     let folder = source.project.as_ref().filter(|_| is_own).map(PathBuf::from);
@@ -209,6 +205,7 @@ fn key(
 
 #[cfg(test)]
 mod tests {
+    use deskbell_core::Level;
     use serde_json::json;
 
     use super::*;

@@ -8,10 +8,9 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use deskbell_core::{
-    Event, Level,
-    event::Kind,
+    Event,
     level::LevelRange,
-    route::{self, Route, Verdict},
+    route::{Route, Routing, Verdict},
 };
 
 use super::{
@@ -21,7 +20,7 @@ use super::{
     segment::Segment,
     wire::{EventBody, RouteBody, WhyBody},
 };
-use crate::{app::App, auth::Identity, intake::Rules, journal::DeliveryQuery};
+use crate::{app::App, auth::Identity, journal::DeliveryQuery};
 
 /// Explains an event.
 pub(super) async fn why(
@@ -39,38 +38,16 @@ pub(super) async fn why(
     let folder = entry.event.source.project.as_ref().filter(|_| is_own).map(Path::new);
     let rules = app.intake.rules_from(folder).await;
     let body = WhyBody {
-        chosen_by: chosen_by(&entry.event, &rules),
-        routes: verdicts(&entry.event, &rules.routes),
+        chosen_by: rules.routing.way(&entry.event).to_string(),
+        routes: verdicts(&entry.event, &rules.routing),
         deliveries,
         event: EventBody::of(entry.cursor, &entry.event),
     };
     Ok(Json(body).into_response())
 }
 
-fn chosen_by(event: &Event, rules: &Rules) -> String {
-    let title = event.content.title.as_deref().map(str::trim);
-    if title.is_some_and(|title| rules.skip_titles.iter().any(|skip| skip.trim() == title)) {
-        return "its title is one of those that are never pushed".to_owned();
-    }
-    if !event.to.is_empty() {
-        return "the reporter named the channels, which goes before every route".to_owned();
-    }
-    if !rules.routes.is_empty() {
-        return "the routes, the first that takes it".to_owned();
-    }
-    if rules.channels.is_empty() {
-        return "no channel works: it is in the journal and on the live stream".to_owned();
-    }
-    if !matches!(event.kind, Kind::Notice) || event.level >= Level::Error {
-        return "there are no routes: pushes, runs and notices of level error and above go to every channel"
-            .to_owned();
-    }
-    "there are no routes: a notice below level error goes to no channel".to_owned()
-}
-
-fn verdicts(event: &Event, routes: &[Route]) -> Vec<RouteBody> {
-    let verdicts = route::judge_all(event, routes);
-    let numbered = routes.iter().zip(verdicts).enumerate();
+fn verdicts(event: &Event, routing: &Routing) -> Vec<RouteBody> {
+    let numbered = routing.routes.iter().zip(routing.verdicts(event)).enumerate();
     numbered
         .map(|(index, (route, verdict))| RouteBody {
             number: index + 1,

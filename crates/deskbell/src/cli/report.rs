@@ -6,7 +6,7 @@ use std::{
 };
 
 use deskbell_core::{
-    Context, Event, Invalid, Level, Source,
+    Context, Event, Invalid, Source,
     event::{Content, Kind, TEXT_LIMIT},
     run::{Progress, RunStep},
 };
@@ -121,11 +121,7 @@ fn event(report: &ReportBody<'_>, accepted: &AcceptedBody) -> Result<Event, Inva
             reported_at: accepted.at,
         }),
     };
-    let level = match (&report.level, &kind) {
-        (Some(level), _) => level.parse()?,
-        (None, Kind::Run(step)) => step.phase.level(),
-        (None, _) => Level::default(),
-    };
+    let level = report.level.as_deref().map_or(Ok(kind.level()), str::parse)?;
     Ok(Event {
         id: accepted.id,
         at: accepted.at,

@@ -12,9 +12,9 @@ use std::{
 use async_trait::async_trait;
 use deskbell_core::{
     ChannelName, DeliveryId, Event, EventId, Run, RunId,
-    delivery::{DeliveryState, Outcome, Planned, Replaces},
+    delivery::{DeliveryState, Earlier, Outcome, Planned},
     event::Kind,
-    run::{Phase, RunState},
+    run::RunState,
 };
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -201,34 +201,24 @@ impl State {
 
     /// Supersedes what `planned` replaces on its line, and says when it is due.
     fn take_place(&mut self, line: &(RunId, ChannelName), planned: &Planned) -> Timestamp {
-        if planned.replaces == Replaces::Nothing {
-            return planned.due_at;
+        let numbers = self.lines.get(line).into_iter().flatten();
+        let earlier = numbers.filter_map(|number| {
+            let kept = self.events.get(number)?;
+            let Kind::Run(step) = &kept.event.kind else { return None };
+            let delivery = kept.deliveries.get(&line.1)?;
+            Some(Earlier {
+                key: delivery.id.clone(),
+                phase: step.phase,
+                state: delivery.state,
+                attempts: delivery.attempt_count,
+                due_at: delivery.due_at,
+            })
+        });
+        let place = planned.replaces.place(planned.due_at, earlier);
+        for id in &place.superseded {
+            self.change(id, |_| true, |delivery| delivery.state = DeliveryState::Superseded);
         }
-        let mut replaced = None;
-        let mut latest = None;
-        for number in self.lines.get(line).into_iter().flatten() {
-            let Some(kept) = self.events.get_mut(number) else { continue };
-            let Kind::Run(step) = &kept.event.kind else { continue };
-            let Some(earlier) = kept.deliveries.get_mut(&line.1) else { continue };
-            let untried = earlier.state == DeliveryState::Pending && earlier.attempt_count == 0;
-            if untried && step.phase == Phase::Update {
-                earlier.state = DeliveryState::Superseded;
-                replaced = replaced.min(Some(earlier.due_at)).or(Some(earlier.due_at));
-                if let Some(pending) = self.pending.get_mut(&line.1) {
-                    pending.remove(&(earlier.due_at, *number));
-                }
-            } else if earlier.attempt_count > 0 || step.phase == Phase::Start {
-                latest = Some(earlier.due_at);
-            }
-        }
-        match planned.replaces {
-            Replaces::Updates { interval } => {
-                let spaced =
-                    latest.map(|at: Timestamp| at.checked_add(interval).unwrap_or(Timestamp::MAX));
-                replaced.or(spaced.max(Some(planned.due_at))).unwrap_or(planned.due_at)
-            }
-            Replaces::Nothing | Replaces::UpdatesAtOnce => planned.due_at,
-        }
+        place.due_at
     }
 
     fn delivery(&self, number: Number, channel: &ChannelName) -> Option<&Delivery> {

@@ -139,7 +139,7 @@ impl StoredEvent {
             (NOTICE, _, _) => Kind::Notice,
             (PUSH, _, _) => Kind::Push,
             (code, Some(run), Some(step)) => {
-                let phase = phase(code).ok_or_else(|| unreadable(format!("kind {code}")))?;
+                let phase = phase(code).map_err(|error| unreadable(error.to_string()))?;
                 Kind::Run(step.step(run.parse().map_err(invalid)?, phase).map_err(invalid)?)
             }
             (code, _, _) => return Err(unreadable(format!("kind {code} without a run"))),
@@ -340,13 +340,13 @@ const fn phase_code(phase: Phase) -> i64 {
     }
 }
 
-const fn phase(code: i64) -> Option<Phase> {
-    Some(match code {
+pub(super) fn phase(code: i64) -> Result<Phase, Unreadable> {
+    Ok(match code {
         START => Phase::Start,
         UPDATE => Phase::Update,
         END => Phase::End,
         ERROR => Phase::Error,
-        _ => return None,
+        _ => return Err(Unreadable::new("run", format!("kind {code}"))),
     })
 }
 

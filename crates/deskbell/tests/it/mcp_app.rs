@@ -11,7 +11,10 @@ use deskbell::{
     journal::{Delivery, DeliveryQuery, Entry, EventQuery, Journal, memory::MemoryJournal},
     live::Live,
 };
-use deskbell_core::{clock::Clock, route::Route};
+use deskbell_core::{
+    clock::Clock,
+    route::{Route, Routing},
+};
 use tokio::sync::watch;
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
@@ -37,12 +40,13 @@ impl Parts {
         let journal = Arc::new(MemoryJournal::default());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (rules, follow_rules) = watch::channel(Arc::new(Rules {
-            routes,
-            channels: names.iter().map(|name| name.parse().unwrap()).collect(),
-            project_channels: Vec::new(),
-            update_interval: Duration::from_secs(5),
-            skip_titles: vec!["quiet".to_owned()],
-            problems: Vec::new(),
+            routing: Routing {
+                routes,
+                channels: names.iter().map(|name| name.parse().unwrap()).collect(),
+                skip_titles: vec!["quiet".to_owned()],
+                update_interval: Duration::from_secs(5),
+            },
+            ..Rules::default()
         }));
         let (config, follow_config) = watch::channel(Arc::new(config));
         let stop = CancellationToken::new();

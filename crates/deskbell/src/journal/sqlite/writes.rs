@@ -1,6 +1,9 @@
 //! What each write does to the tables, inside the writer's transaction.
 
-use deskbell_core::{EventId, delivery::Replaces};
+use deskbell_core::{
+    EventId,
+    delivery::{DeliveryState, Earlier, Replaces},
+};
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
@@ -228,51 +231,51 @@ impl<'c> Writes<'c> {
 
     /// Supersedes what `planned` replaces on its line, and says when it is due.
     fn take_place(&self, line: Line, planned: &PlannedForm) -> Result<i64, Fault> {
-        match planned.replaces {
-            Replaces::Nothing => Ok(planned.due_at),
-            Replaces::UpdatesAtOnce => {
-                self.supersede(line)?;
-                Ok(planned.due_at)
-            }
-            Replaces::Updates { interval } => {
-                if let Some(due_at) = self.supersede(line)? {
-                    return Ok(due_at);
-                }
-                let interval = i64::try_from(interval.as_nanos()).unwrap_or(i64::MAX);
-                let spaced = self.latest_tried(line)?.map(|at| at.saturating_add(interval));
-                Ok(planned.due_at.max(spaced.unwrap_or(planned.due_at)))
-            }
+        if planned.replaces == Replaces::Nothing {
+            return Ok(planned.due_at);
         }
+        let place =
+            planned.replaces.place(stored::timestamp(planned.due_at), self.earlier_in(line)?);
+        let mut supersede = self
+            .connection
+            .prepare_cached("UPDATE deliveries SET state = ?3 WHERE seq = ?1 AND channel = ?2")?;
+        let state = stored::delivery_state_code(DeliveryState::Superseded);
+        for seq in place.superseded {
+            supersede.execute([seq, line.1, state])?;
+        }
+        Ok(stored::nanos(place.due_at))
     }
 
-    /// Supersedes the untried updates of a line, and gives the earliest time at which one of them was due.
-    fn supersede(&self, line: Line) -> Result<Option<i64>, Fault> {
+    /// The deliveries of a line in the order of their steps: the unfinished ones, which are few, and of the finished
+    /// ones the last that was sent and the last that was given up.
+    fn earlier_in(&self, line: Line) -> Result<Vec<Earlier<i64>>, Fault> {
+        const ALL: i64 = -1;
         let mut statement = self.connection.prepare_cached(
-            "UPDATE deliveries SET state = 4 WHERE run = ?1 AND channel = ?2 AND state = 0 AND tries = 0 \
-             AND (SELECT kind FROM events WHERE events.seq = deliveries.seq) = ?3 RETURNING due_at",
+            "SELECT seq, (SELECT kind FROM events WHERE events.seq = deliveries.seq), tries, due_at \
+             FROM deliveries INDEXED BY lines \
+             WHERE run = ?1 AND channel = ?2 AND state = ?3 ORDER BY seq DESC LIMIT ?4",
         )?;
-        let rows = statement.query_map((line.0, line.1, stored::UPDATE), |row| row.get(0))?;
-        let due: Vec<i64> = rows.collect::<Result<_, _>>()?;
-        Ok(due.into_iter().min())
-    }
-
-    /// When the last delivery of a line was due that was tried or is the start.
-    fn latest_tried(&self, line: Line) -> Result<Option<i64>, Fault> {
-        // State by state, so that each look-up ends at the first row it finds; superseded ones were never tried.
-        let mut statement = self.connection.prepare_cached(
-            "SELECT seq, due_at FROM deliveries WHERE run = ?1 AND channel = ?2 AND state = ?3 AND (tries > 0 \
-             OR (SELECT kind FROM events WHERE events.seq = deliveries.seq) = ?4) ORDER BY seq DESC LIMIT 1",
-        )?;
-        let mut latest: Option<(i64, i64)> = None;
-        for state in 0..=3 {
-            let found = statement
-                .query_row((line.0, line.1, state, stored::START), |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })
-                .optional()?;
-            latest = latest.max(found);
+        let mut earlier = Vec::new();
+        for (state, limit) in [
+            (DeliveryState::Pending, ALL),
+            (DeliveryState::InFlight, ALL),
+            (DeliveryState::Sent, 1),
+            (DeliveryState::GivenUp, 1),
+        ] {
+            let code = stored::delivery_state_code(state);
+            let mut rows = statement.query([line.0, line.1, code, limit])?;
+            while let Some(row) = rows.next()? {
+                earlier.push(Earlier {
+                    key: row.get(0)?,
+                    phase: stored::phase(row.get(1)?)?,
+                    state,
+                    attempts: row.get(2)?,
+                    due_at: stored::timestamp(row.get(3)?),
+                });
+            }
         }
-        Ok(latest.map(|(_, due_at)| due_at))
+        earlier.sort_unstable_by_key(|delivery| delivery.key);
+        Ok(earlier)
     }
 
     fn record(&mut self, outcome: &OutcomeForm) -> Result<Ack, Fault> {
