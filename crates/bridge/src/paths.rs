@@ -109,7 +109,7 @@ impl Paths {
         self.state.join("daemon.json")
     }
 
-    /// The token that local commands and the inbox use.
+    /// The token of this user's own programs that come over HTTP; commands come over the socket and need none.
     pub fn token(&self) -> PathBuf {
         self.state.join("token")
     }

@@ -24,7 +24,7 @@ impl Default for BreakerPolicy {
 /// Whether a channel's far end is being tried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Breaker {
-    /// All is well; counts the failures in a row.
+    /// All is well.
     #[default]
     Closed,
     /// Some attempts in a row failed.

@@ -38,7 +38,7 @@ use crate::{
     telemetry::{self, Role},
 };
 
-/// The loopback port that is tried first, so that a bookmark of the inbox stays good.
+/// The loopback port that is tried first, so that an address that somebody wrote down stays good.
 const USUAL_PORT: u16 = 8377;
 
 /// How long open connections may take to end.

@@ -13,7 +13,8 @@ use crate::{
 
 /// Runs the daemon: journal, dispatch, live streams and HTTP.
 ///
-/// Without `--listen` it has only the local socket. It runs in the foreground until it is told to end.
+/// Without `--listen` HTTP is on a loopback port: 8377, or another one where that is taken. It runs in the foreground
+/// until it is told to end.
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -21,7 +22,7 @@ Examples:
   deskbell serve --listen 127.0.0.1:7788
   deskbell serve --listen 127.0.0.1:7788 --profile mcp-push --anonymous-loopback")]
 pub struct Args {
-    /// Address for HTTP beside the local socket.
+    /// Address for HTTP beside the local socket; a loopback port without it.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
     /// The MCP profile that is served where a client names none.

@@ -1,4 +1,4 @@
-//! How the channels do, for `/v1/channels`, `deskbell doctor` and metrics.
+//! How the channels do, for `/v1/channels` and `deskbell doctor`.
 
 use std::collections::BTreeMap;
 

@@ -289,3 +289,18 @@ fn an_error_goes_where_its_route_says_and_news_does_not_row_120() {
     assert_eq!(bodies(&log, 2), ["alarm", "news"]);
     assert_eq!(bodies(&phone, 1), ["alarm"]);
 }
+
+#[test]
+fn the_guide_calls_the_journal_by_its_name() {
+    let guide = crate::tree::read("docs/delivery.md");
+    let paths =
+        deskbell::paths::Paths::from_env(&|name| (name == "HOME").then(|| "/home/a".into()));
+    let file = paths.unwrap().journal();
+    let name = file.file_name().unwrap().to_str().unwrap();
+    assert!(guide.contains(&format!("The journal is `{name}` in the state folder")));
+    let (stem, ending) = name.split_once('.').unwrap();
+    for rest in guide.split(&format!("{stem}.")).skip(1) {
+        let is_file = rest.starts_with(char::is_alphanumeric);
+        assert!(!is_file || rest.starts_with(ending), "{rest}");
+    }
+}
