@@ -4,7 +4,7 @@
 //! are allowed. What nobody has a notification service on are the addresses where machines in a cloud find their own
 //! credentials: those are refused, whatever name leads to them.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::channel::{SendContext, SendError};
 
@@ -21,22 +21,25 @@ const METADATA: [IpAddr; 3] = [
 pub(crate) struct Refused;
 
 impl SendContext {
-    /// Looks at where `host` leads, for connections that the HTTP client does not make. One bad address is enough to
-    /// refuse it, because nobody here chooses which one is taken.
-    pub(crate) async fn guard(&self, host: &str, port: u16) -> Result<(), SendError> {
-        if self.http.allows_link_local() {
-            return Ok(());
-        }
+    /// The addresses that `host` leads to, for connections that the HTTP client does not make. One bad address is
+    /// enough to refuse it, because nobody here chooses which one is taken.
+    ///
+    /// Whoever connects takes these and does not ask for the name again: it may lead elsewhere by then.
+    pub(crate) async fn resolve(
+        &self,
+        host: &str,
+        port: u16,
+    ) -> Result<Vec<SocketAddr>, SendError> {
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let found = tokio::time::timeout(self.timeout, tokio::net::lookup_host((host, port)));
+        let found = tokio::time::timeout(self.timeout, self.http.lookup(host, port));
         let found = found
             .await
             .map_err(|_| SendError::temporary("cannot find the host in time"))?
             .map_err(|error| SendError::temporary(format!("cannot find the host: {error}")))?;
-        if found.into_iter().any(|found| is_refused(found.ip())) {
+        if !self.http.allows_link_local() && found.iter().any(|found| is_refused(found.ip())) {
             return Err(SendError::permanent(Refused.to_string()));
         }
-        Ok(())
+        Ok(found)
     }
 }
 

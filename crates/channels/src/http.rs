@@ -4,7 +4,7 @@
 
 use std::{
     collections::HashMap,
-    fmt,
+    fmt, io,
     net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -44,11 +44,48 @@ pub struct HttpOptions {
     pub stand_in: Option<Address>,
     /// Whether link-local addresses and cloud metadata services may be reached.
     pub allow_link_local: bool,
+    /// Where names lead instead of where the machine says, for tests.
+    pub names: Option<Names>,
+}
+
+/// Where names of hosts lead.
+#[derive(Clone)]
+pub struct Names(Arc<Lookup>);
+
+type Lookup = dyn Fn(&str) -> Vec<IpAddr> + Send + Sync;
+
+impl Names {
+    /// Names that lead where `lookup` says.
+    pub fn new(lookup: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(lookup))
+    }
+}
+
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Names")
+    }
+}
+
+impl HttpOptions {
+    async fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        match &self.names {
+            Some(Names(names)) => {
+                Ok(names(host).into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
+            }
+            None => Ok(tokio::net::lookup_host((host, port)).await?.collect()),
+        }
+    }
 }
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        Self { connect_timeout: Duration::from_secs(10), stand_in: None, allow_link_local: false }
+        Self {
+            connect_timeout: Duration::from_secs(10),
+            stand_in: None,
+            allow_link_local: false,
+            names: None,
+        }
     }
 }
 
@@ -95,6 +132,11 @@ impl Http {
         self.0.options.allow_link_local
     }
 
+    /// The addresses that `host` leads to.
+    pub(crate) async fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        self.0.options.lookup(host, port).await
+    }
+
     fn client(&self, way: Way) -> Result<reqwest::Client, SendError> {
         let mut clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&way) {
@@ -125,7 +167,7 @@ fn build(options: &HttpOptions, way: &Way) -> Result<reqwest::Client, SendError>
         .connect_timeout(options.connect_timeout)
         // A redirect could carry a token to another host, or a request past the guard.
         .redirect(reqwest::redirect::Policy::none())
-        .dns_resolver(Arc::new(Guarded { allow_link_local: options.allow_link_local }));
+        .dns_resolver(Arc::new(Guarded(options.clone())));
     let builder = match way {
         Way::System => builder,
         Way::Direct => builder.no_proxy(),
@@ -137,22 +179,20 @@ fn build(options: &HttpOptions, way: &Way) -> Result<reqwest::Client, SendError>
     builder.build().map_err(|error| failed(&error.without_url()))
 }
 
-/// Resolves names and refuses what the guard refuses, so that no name leads there.
-struct Guarded {
-    allow_link_local: bool,
-}
+/// Resolves names and refuses what the guard refuses, so that no name leads there. The connection is made to what this
+/// gives, so there is no moment in which a name could change where it leads; that holds for a proxy's name as well.
+struct Guarded(HttpOptions);
 
 impl Resolve for Guarded {
     fn resolve(&self, name: Name) -> Resolving {
-        let allow_link_local = self.allow_link_local;
+        let options = self.0.clone();
         Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let allowed: Vec<SocketAddr> =
-                found.filter(|found| allow_link_local || !guard::is_refused(found.ip())).collect();
-            if allowed.is_empty() {
+            let mut found = options.lookup(name.as_str(), 0).await?;
+            found.retain(|found| options.allow_link_local || !guard::is_refused(found.ip()));
+            if found.is_empty() {
                 return Err(Box::from(Refused));
             }
-            Ok(Box::new(allowed.into_iter()) as Addrs)
+            Ok(Box::new(found.into_iter()) as Addrs)
         })
     }
 }
@@ -281,8 +321,9 @@ impl<'a> Request<'a> {
             return Err(SendError::permanent(Refused.to_string()));
         }
         if let Some(proxy) = self.proxy {
+            // A number is not resolved, so `Guarded` does not see it.
             let (host, port) = proxy.host();
-            self.cx.guard(&host, port).await?;
+            self.cx.resolve(&host, port).await?;
         }
         let request = self
             .cx

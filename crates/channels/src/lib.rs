@@ -30,5 +30,5 @@ pub use channel::{
     About, Channel, ChannelKind, ConfigError, Limits, SendContext, SendError, Transport,
 };
 pub use deliver::deliver;
-pub use http::{Http, HttpOptions};
+pub use http::{Http, HttpOptions, Names};
 pub use preview::{Preview, preview};

@@ -1,4 +1,4 @@
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use aws_lc_rs::digest;
 use rumqttc::{
@@ -7,6 +7,7 @@ use rumqttc::{
     ValidatedTopic,
 };
 use serde::{Deserializer, de::Error as _};
+use tokio::net::TcpStream;
 
 use crate::{envelope::Envelope, prelude::*, tls};
 
@@ -148,8 +149,8 @@ impl Channel for Mqtt {
             _ => QoS::ExactlyOnce,
         };
         let options = PublishOptions::new(quality).retain(self.retain).properties(properties);
-        cx.guard(&self.host, self.port()).await?;
-        self.publish(body, options, cx).await?;
+        let addresses = cx.resolve(&self.host, self.port()).await?;
+        self.publish(body, options, self.connection(addresses.into(), cx)?).await?;
         Ok(Receipt::default())
     }
 }
@@ -172,9 +173,9 @@ impl Mqtt {
         &self,
         body: String,
         options: PublishOptions,
-        cx: &SendContext,
+        connection: MqttOptions,
     ) -> Result<(), SendError> {
-        let (client, mut connection) = AsyncClient::builder(self.connection(cx)?)
+        let (client, mut connection) = AsyncClient::builder(connection)
             .try_build()
             .map_err(|error| SendError::permanent(format!("cannot connect: {error}")))?;
         let published = async {
@@ -197,8 +198,17 @@ impl Mqtt {
         Ok(())
     }
 
-    fn connection(&self, cx: &SendContext) -> Result<MqttOptions, SendError> {
+    /// How the broker at `addresses` is reached. Its name is only for its certificate.
+    fn connection(
+        &self,
+        addresses: Arc<[SocketAddr]>,
+        cx: &SendContext,
+    ) -> Result<MqttOptions, SendError> {
         let mut options = MqttOptions::new(client_id(cx), (self.host.as_str(), self.port()));
+        options.set_socket_connector(move |_name, _options| {
+            let addresses = Arc::clone(&addresses);
+            async move { TcpStream::connect(&*addresses).await }
+        });
         options.set_connect_timeout(cx.timeout);
         if self.tls {
             let config = tls::client_config(self.ca_file.as_deref())

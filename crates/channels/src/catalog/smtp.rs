@@ -1,12 +1,14 @@
-use std::{net::IpAddr, path::PathBuf, sync::OnceLock};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::OnceLock,
+};
 
-use lettre::{
-    AsyncSmtpTransport, AsyncTransport as _, Tokio1Executor,
-    transport::smtp::{
-        Error,
-        authentication::Credentials,
-        client::{Certificate, CertificateStore, Tls, TlsParameters},
-    },
+use lettre::transport::smtp::{
+    Error,
+    authentication::{Credentials, DEFAULT_MECHANISMS},
+    client::{AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters},
+    extension::ClientId,
 };
 
 use crate::{
@@ -96,8 +98,9 @@ impl Channel for Smtp {
             }));
             return Ok(Receipt::default());
         }
-        cx.guard(&self.host, self.port()).await?;
-        self.server(cx)?.send(mail).await.map_err(|error| failure(&error, cx))?;
+        let tls = self.tls()?;
+        let addresses = cx.resolve(&self.host, self.port()).await?;
+        self.deliver(&mail, &addresses, tls, cx).await.map_err(|error| failure(&error, cx))?;
         Ok(Receipt { message_id: Some(mail::message_id(cx, &self.from)) })
     }
 
@@ -126,25 +129,40 @@ impl Smtp {
         })
     }
 
-    fn server(&self, cx: &SendContext) -> Result<AsyncSmtpTransport<Tokio1Executor>, SendError> {
-        let tls = match self.security {
-            Security::Starttls => Tls::Required(self.tls()?),
-            Security::Tls => Tls::Wrapper(self.tls()?),
-            Security::None => Tls::None,
+    /// Sends `mail` over a connection to the first of `addresses` that takes one. The server's name is only in `tls`,
+    /// for its certificate: lettre's own transport would resolve it again, past the guard.
+    async fn deliver(
+        &self,
+        mail: &lettre::Message,
+        addresses: &[SocketAddr],
+        tls: Option<TlsParameters>,
+        cx: &SendContext,
+    ) -> Result<(), Error> {
+        let (at_once, later) = match self.security {
+            Security::Tls => (tls, None),
+            Security::Starttls | Security::None => (None, tls),
         };
-        let mut server = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(&self.host)
-            .port(self.port())
-            .tls(tls)
-            .timeout(Some(cx.timeout));
-        if let (Some(user), Some(password)) = (&self.user, &self.password) {
-            let password = password.expose().to_owned();
-            server = server.credentials(Credentials::new(user.clone(), password));
+        let (timeout, hello) = (Some(cx.timeout), ClientId::default());
+        let mut server =
+            AsyncSmtpConnection::connect_tokio1(addresses, timeout, &hello, at_once, None).await?;
+        if let Some(tls) = later {
+            server.starttls(tls, &hello).await?;
         }
-        Ok(server.build())
+        if let (Some(user), Some(password)) = (&self.user, &self.password) {
+            let login = Credentials::new(user.clone(), password.expose().to_owned());
+            server.auth(DEFAULT_MECHANISMS, &login).await?;
+        }
+        server.send(mail.envelope(), &mail.formatted()).await?;
+        server.abort().await;
+        Ok(())
     }
 
-    fn tls(&self) -> Result<TlsParameters, SendError> {
-        self.tls.get_or_init(|| self.trusted()).clone().map_err(SendError::permanent)
+    fn tls(&self) -> Result<Option<TlsParameters>, SendError> {
+        if self.security == Security::None {
+            return Ok(None);
+        }
+        let tls = self.tls.get_or_init(|| self.trusted()).clone();
+        tls.map(Some).map_err(SendError::permanent)
     }
 
     fn trusted(&self) -> Result<TlsParameters, String> {

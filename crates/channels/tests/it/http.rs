@@ -1,14 +1,21 @@
 //! The outgoing HTTP client: what it follows, reads, waits for and refuses.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
-use deskbell_channels::SendContext;
-use deskbell_core::{delivery::Failure, event::Format};
+use deskbell_channels::{Http, HttpOptions, Names, SendContext};
+use deskbell_core::{Message, delivery::Failure, event::Format};
 use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
 };
-use tokio::io::AsyncWriteExt as _;
+use tokio::{io::AsyncWriteExt as _, net::TcpListener};
 use wiremock::{Mock, MockServer, ResponseTemplate, matchers::any};
 
 use crate::{
@@ -39,7 +46,7 @@ async fn a_huge_answer_is_read_only_in_part() {
 
 #[tokio::test]
 async fn an_answer_that_never_ends_is_a_time_out_row_109() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("url = 'http://{}'", listener.local_addr().unwrap());
     tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -87,6 +94,57 @@ async fn neither_mail_nor_mqtt_nor_a_proxy_leads_to_metadata_services() {
             assert_eq!(error.failure, Failure::Permanent, "{options}: {error}");
             assert!(error.message.contains("metadata service"), "{options}: {error}");
         }
+    }
+}
+
+/// A context in which names lead to this machine when they are looked up first, and to a metadata service after;
+/// with the number of times that was asked.
+fn rebinding(message: &Message) -> (SendContext, Arc<AtomicUsize>) {
+    let lookups = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&lookups);
+    let names = Names::new(move |name| {
+        let metadata = IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254));
+        let moving = || match counter.fetch_add(1, Ordering::Relaxed) {
+            0 => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            _ => metadata,
+        };
+        vec![name.parse().unwrap_or_else(|_| moving())]
+    });
+    let http = Http::new(HttpOptions { names: Some(names), ..HttpOptions::default() });
+    let cx = SendContext { http, timeout: Duration::from_secs(10), ..context(message, None) };
+    (cx, lookups)
+}
+
+#[tokio::test]
+async fn mail_and_mqtt_connect_to_the_address_that_was_checked() {
+    let message = message("text", Format::Text);
+    for (kind, rest) in [
+        ("smtp", "security = 'none'\nfrom = 'a@example.com'\nto = ['b@example.com']"),
+        ("mqtt", "topic = 't'"),
+    ] {
+        // Whoever resolves the name again gets nowhere: no machine has it.
+        let far_end = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = far_end.local_addr().unwrap().port();
+        let options = format!("host = 'far.invalid'\nport = {port}\n{rest}");
+        let (channel, (cx, _)) = (configured(kind, &options), rebinding(&message));
+        tokio::select! {
+            _ = channel.deliver(&message, &cx) => panic!("{kind} did not come to the far end"),
+            reached = far_end.accept() => drop(reached.unwrap()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_proxys_name_leads_nowhere_else_after_it_was_checked() {
+    let message = message("text", Format::Text);
+    for scheme in ["http", "socks5", "socks5h"] {
+        let options = format!("url = 'http://127.0.0.2/'\nproxy = '{scheme}://proxy.invalid:80'");
+        let (cx, lookups) = rebinding(&message);
+        let error = configured("webhook_json", &options).deliver(&message, &cx).await.unwrap_err();
+        // The connection asks the guard and not the machine, and is refused what was not there before.
+        assert_eq!(lookups.load(Ordering::Relaxed), 2, "{scheme}: {error}");
+        let told = if scheme == "http" { "metadata service" } else { "cannot connect: SOCKS" };
+        assert!(error.message.contains(told), "{scheme}: {error}");
     }
 }
 
