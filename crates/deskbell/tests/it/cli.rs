@@ -315,7 +315,10 @@ fn doctor_checks_the_whole_way() {
     {
         assert!(names.contains(&name), "{names:?}");
     }
-    assert!(checks.iter().all(|check| check["finding"] == "good"), "{stdout}");
+    // How slow and how full the disk is, is the machine's business.
+    let mut others =
+        checks.iter().filter(|check| check["check"] != "disk" && check["check"] != "space");
+    assert!(others.all(|check| check["finding"] == "good"), "{stdout}");
     let space = checks.iter().find(|check| check["check"] == "space").unwrap();
     assert!(space["detail"].as_str().unwrap().contains(" MiB free of "), "{space}");
 }
