@@ -112,7 +112,7 @@ impl Bridge {
 
     fn forward(&self, bytes: &[u8], message: Message) {
         if let Some(id) = message.sort.request_id() {
-            self.requests.wait_for_turn(id);
+            self.requests.wait_for_turn(id, bytes.len());
         }
         let cancels = match &message.sort {
             Sort::Notification { cancels, .. } => cancels.clone(),

@@ -6,13 +6,22 @@ use std::{
     time::Duration,
 };
 
-use crate::peek::{self, Message, Sort};
+use crate::{
+    client::MESSAGE_LIMIT,
+    peek::{self, Message, Sort},
+};
 
 /// How many requests may be open; the bridge reads no further until one is answered.
 const OPEN_LIMIT: usize = 1024;
 
+/// How many bytes the open requests may have together, unless there is only one: room for two of the longest.
+const OPEN_BYTES: usize = 2 * MESSAGE_LIMIT;
+
 /// How many resource subscriptions are kept for a replay; later ones are forgotten at a reconnection.
 const SUBSCRIPTION_LIMIT: usize = 256;
+
+/// Longest subscription that is kept for a replay, in bytes. The URI of a longer one names nothing that there is.
+const SUBSCRIPTION_BYTES: usize = 64 * 1024;
 
 /// What becomes of an answer.
 pub(crate) enum Passed {
@@ -69,12 +78,13 @@ impl Requests {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a request with `id` may be opened: there is room, and no other one has the same id.
+    /// Waits until a request with `id` and so many `bytes` may be opened: there is room, and no other one has the same
+    /// id.
     ///
     /// Two open requests with one id could not be told apart by their answers, so the second waits for the first.
-    pub(crate) fn wait_for_turn(&self, id: &str) {
+    pub(crate) fn wait_for_turn(&self, id: &str, bytes: usize) {
         let blocked = |state: &mut State| {
-            state.open.len() >= OPEN_LIMIT || state.open.values().any(|open| open.id == id)
+            !state.has_room_for(bytes) || state.open.values().any(|open| open.id == id)
         };
         drop(
             self.answered.wait_while(self.state(), blocked).unwrap_or_else(PoisonError::into_inner),
@@ -209,6 +219,11 @@ impl Requests {
 }
 
 impl State {
+    fn has_room_for(&self, bytes: usize) -> bool {
+        let open: usize = self.open.values().map(|open| open.bytes.len()).sum();
+        self.open.is_empty() || (self.open.len() < OPEN_LIMIT && open + bytes <= OPEN_BYTES)
+    }
+
     fn keep(&mut self, method: &str, uri: Option<&str>, id: Option<&str>, bytes: &[u8]) {
         let subject = match method {
             "initialize" | "notifications/initialized" | "logging/setLevel" => method.to_owned(),
@@ -218,7 +233,13 @@ impl State {
             _ => return,
         };
         self.handshake.retain(|kept| kept.subject != subject);
-        if method != "resources/unsubscribe" && self.handshake.len() < SUBSCRIPTION_LIMIT {
+        let is_kept = match method {
+            "resources/subscribe" => {
+                self.handshake.len() < SUBSCRIPTION_LIMIT && bytes.len() <= SUBSCRIPTION_BYTES
+            }
+            other => other != "resources/unsubscribe",
+        };
+        if is_kept {
             self.handshake.push(Kept {
                 subject,
                 id: id.map(str::to_owned),
@@ -325,6 +346,44 @@ mod tests {
         let lines = replay(&requests);
         assert_eq!(lines.len(), 2);
         assert!(lines[0].1.contains("error") && lines[1].1.contains("runs://b"));
+    }
+
+    #[test]
+    fn open_requests_are_bounded_by_number_and_by_bytes() {
+        let open = |id: usize, bytes| Open { id: id.to_string(), bytes: vec![0; bytes] };
+        let state = |count, bytes| State {
+            open: (0..count).map(|number| (number as u64, open(number, bytes))).collect(),
+            ..State::default()
+        };
+        assert!(state(0, 0).has_room_for(OPEN_BYTES + 1), "one is always taken");
+        assert!(state(1, MESSAGE_LIMIT).has_room_for(MESSAGE_LIMIT));
+        assert!(!state(1, MESSAGE_LIMIT).has_room_for(MESSAGE_LIMIT + 1));
+        assert!(state(OPEN_LIMIT - 1, 1).has_room_for(1));
+        assert!(!state(OPEN_LIMIT, 1).has_room_for(1));
+    }
+
+    #[test]
+    fn a_request_waits_for_room() {
+        let requests = std::sync::Arc::new(Requests::default());
+        remember(&requests, CALL);
+        let waiting = std::sync::Arc::clone(&requests);
+        let waiter = std::thread::spawn(move || waiting.wait_for_turn("2", OPEN_BYTES));
+        assert!(!waiter.is_finished());
+        requests.answered("1", b"{}");
+        requests.passed();
+        waiter.join().unwrap();
+    }
+
+    #[test]
+    fn a_subscription_that_is_too_long_is_not_kept() {
+        let requests = Requests::default();
+        let uri = "x".repeat(SUBSCRIPTION_BYTES);
+        remember(
+            &requests,
+            &format!(r#"{{"id":1,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#),
+        );
+        requests.answered("1", b"{}");
+        assert_eq!(replay(&requests), []);
     }
 
     #[test]
