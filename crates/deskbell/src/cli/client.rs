@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{net::UnixStream, time::Instant};
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{Exit, Failure};
 use crate::{api::problem::ProblemBody, bridge::start, paths::Paths};
@@ -136,7 +137,7 @@ impl Client {
     ) -> anyhow::Result<(StatusCode, Bytes)> {
         let stream = self.open().await?;
         let exchange = async {
-            let response = send(stream, request).await?;
+            let Answer { response, connection: _connection } = send(stream, request).await?;
             let status = response.status();
             let body = http_body_util::Limited::new(response.into_body(), BODY_LIMIT).collect();
             let body = body.await.map_err(|error| Broken(error.to_string()))?;
@@ -175,31 +176,39 @@ impl Client {
         let mut request = request(Method::GET, path, Bytes::new());
         let accept = http::HeaderValue::from_static("application/x-ndjson");
         request.headers_mut().insert(header::ACCEPT, accept);
-        let response = send(self.open().await?, &request).await?;
+        let Answer { response, connection } = send(self.open().await?, &request).await?;
         let status = response.status();
         if !status.is_success() {
             let body = response.into_body().collect().await?.to_bytes();
             return Err(refusal(status, &body).into());
         }
-        Ok(Lines { body: response.into_body(), read: Vec::new() })
+        Ok(Lines { body: response.into_body(), read: Vec::new(), _connection: connection })
     }
 }
 
-async fn send(stream: UnixStream, request: &Request<Bytes>) -> anyhow::Result<Response<Incoming>> {
+/// An answer, and the connection that must live until its body was read.
+struct Answer {
+    response: Response<Incoming>,
+    connection: AbortOnDropHandle<()>,
+}
+
+async fn send(stream: UnixStream, request: &Request<Bytes>) -> anyhow::Result<Answer> {
     let broken = |error: hyper::Error| Broken(error.to_string());
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-    // Its end is seen by whoever reads the answer.
-    tokio::spawn(connection);
+    // How it ended is seen by whoever reads the answer.
+    let connection = AbortOnDropHandle::new(tokio::spawn(async { drop(connection.await) }));
     let (parts, body) = request.clone().into_parts();
     let request = Request::from_parts(parts, Full::new(body));
-    Ok(sender.send_request(request).await.map_err(broken)?)
+    let response = sender.send_request(request).await.map_err(broken)?;
+    Ok(Answer { response, connection })
 }
 
 /// Lines of the live stream.
 pub(crate) struct Lines {
     body: Incoming,
     read: Vec<u8>,
+    _connection: AbortOnDropHandle<()>,
 }
 
 impl Lines {

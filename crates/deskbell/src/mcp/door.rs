@@ -230,14 +230,14 @@ impl ServerHandler for Door {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let (uri, address) = (request.uri.clone(), address(&request.uri)?);
-        let ended = self.subscriptions.add(&uri).ok_or_else(|| {
-            let text = format!("at most {SUBSCRIPTION_LIMIT} subscriptions on one connection");
-            ErrorData::invalid_params(text, None)
-        })?;
         let follower = Follower::start(Arc::clone(&self.app.journal), address).await;
-        let telling = tell_session(context.peer, Arc::clone(&self.app.clock), uri, follower);
-        tokio::spawn(async move { ended.run_until_cancelled(telling).await });
-        Ok(())
+        let clock = Arc::clone(&self.app.clock);
+        let telling = tell_session(context.peer, clock, uri.clone(), follower);
+        if self.subscriptions.start(uri, telling) {
+            return Ok(());
+        }
+        let text = format!("at most {SUBSCRIPTION_LIMIT} subscriptions on one connection");
+        Err(ErrorData::invalid_params(text, None))
     }
 
     async fn unsubscribe(

@@ -13,7 +13,7 @@ use percent_encoding::percent_decode_str;
 use rmcp::model::{Resource, ResourceTemplate};
 use serde::Serialize;
 use tokio::sync::watch;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::{
     api::wire::{DeliveryBody, EventBody, RunBody},
@@ -209,18 +209,23 @@ async fn fingerprint(journal: &dyn Journal, address: &Address) -> Option<u64> {
 
 /// The subscriptions of one connection. They end with it.
 #[derive(Clone, Default)]
-pub(super) struct Subscriptions(Arc<Mutex<HashMap<String, DropGuard>>>);
+pub(super) struct Subscriptions(Arc<Mutex<HashMap<String, AbortOnDropHandle<()>>>>);
 
 impl Subscriptions {
-    /// Adds one; `None` if there are too many. Its task has to end when the token is cancelled.
-    pub(super) fn add(&self, uri: &str) -> Option<CancellationToken> {
+    /// Starts to tell of the resource at `uri` with `telling`, in the place of what told of it before.
+    ///
+    /// Gives false, and starts nothing, if there are too many.
+    pub(super) fn start(
+        &self,
+        uri: String,
+        telling: impl Future<Output = ()> + Send + 'static,
+    ) -> bool {
         let mut subscriptions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if subscriptions.len() >= SUBSCRIPTION_LIMIT && !subscriptions.contains_key(uri) {
-            return None;
+        let has_room = subscriptions.len() < SUBSCRIPTION_LIMIT || subscriptions.contains_key(&uri);
+        if has_room {
+            subscriptions.insert(uri, AbortOnDropHandle::new(tokio::spawn(telling)));
         }
-        let token = CancellationToken::new();
-        subscriptions.insert(uri.to_owned(), token.clone().drop_guard());
-        Some(token)
+        has_room
     }
 
     pub(super) fn remove(&self, uri: &str) {
