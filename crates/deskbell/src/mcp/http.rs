@@ -64,6 +64,7 @@ pub fn router_of<H: ServerHandler>(
     stop: CancellationToken,
     wrap: impl Fn(Door) -> H + Clone + Send + Sync + 'static,
 ) -> Router {
+    // In the place of one of our own: ARCHITECTURE.md says under "What falls short" what that costs.
     let mut sessions = LocalSessionManager::default();
     sessions.session_config.keep_alive = Some(SESSION_IDLE);
     let endpoints = Endpoints { app, stop, wrap, sessions: Arc::new(sessions) };
