@@ -16,6 +16,7 @@ use crate::{
     live::Live,
     projects::Projects,
     retention,
+    telemetry::Role,
 };
 
 /// How long the parts may take to end.
@@ -27,6 +28,8 @@ pub struct App {
     pub clock: Arc<dyn Clock>,
     /// The journal, for reading and for a retry by hand.
     pub journal: Arc<dyn Journal>,
+    /// What the process is.
+    pub role: Role,
     /// Where the journal's files are; `None` where it has none.
     pub journal_folder: Option<PathBuf>,
     /// The way in.
@@ -57,6 +60,7 @@ impl App {
     ///
     /// The journal's files are in `journal_folder`, if it has any.
     pub fn start(
+        role: Role,
         journal: Arc<dyn Journal>,
         journal_folder: Option<PathBuf>,
         sources: Sources,
@@ -88,6 +92,7 @@ impl App {
         let started_at = clock.now();
         let app = Arc::new(Self {
             clock,
+            role,
             journal,
             journal_folder,
             intake,

@@ -168,7 +168,7 @@ fn start_app(role: Role, paths: &Paths, options: &Options) -> anyhow::Result<Run
     };
     // A file that is there has an absolute path with a folder.
     let folder = file.and_then(|file| Some(std::path::absolute(file).ok()?.parent()?.to_owned()));
-    Ok(App::start(journal, folder, sources, config))
+    Ok(App::start(role, journal, folder, sources, config))
 }
 
 async fn listen(options: &Options, config: &Config) -> anyhow::Result<TcpListener> {

@@ -59,6 +59,11 @@ impl Role {
         }
     }
 
+    /// Whether somebody may read what the process writes to stderr.
+    pub const fn is_watched(self) -> bool {
+        !matches!(self, Self::DetachedDaemon)
+    }
+
     const fn has_file(self) -> bool {
         !matches!(self, Self::Command)
     }

@@ -7,6 +7,7 @@ use axum::{
     extract::{RawQuery, State},
     response::{IntoResponse as _, Response},
 };
+use deskbell_channels::ChannelKind;
 use deskbell_core::{
     ChannelName, Context, Level, Source,
     delivery::DeliveryState,
@@ -28,6 +29,7 @@ use crate::{
     dispatch::{ChannelHealth, Flow},
     intake::Report,
     journal::{Delivery, DeliveryQuery},
+    telemetry::Role,
 };
 
 /// How long a test waits for the far end when the request does not say.
@@ -37,8 +39,10 @@ const TEST_PATIENCE: Duration = Duration::from_secs(20);
 pub(super) async fn list(State(app): State<Arc<App>>) -> Response {
     let set = Arc::clone(&app.channels.borrow());
     let health = app.health.borrow().clone();
-    let channels =
-        set.iter().map(|(name, ready)| body(name, ready, health.channels.get(name))).collect();
+    let channels = set
+        .iter()
+        .map(|(name, ready)| body(name, ready, health.channels.get(name), app.role))
+        .collect();
     let problems = problems(&app.config.borrow(), &set);
     Json(ChannelList { channels, problems }).into_response()
 }
@@ -48,7 +52,12 @@ pub(super) fn problems(config: &Config, set: &ChannelSet) -> Vec<String> {
     config.problems.iter().chain(&set.problems).cloned().collect()
 }
 
-fn body(name: &ChannelName, ready: &ReadyChannel, health: Option<&ChannelHealth>) -> ChannelBody {
+fn body(
+    name: &ChannelName,
+    ready: &ReadyChannel,
+    health: Option<&ChannelHealth>,
+    role: Role,
+) -> ChannelBody {
     let last_error = health.and_then(|health| health.last_error.clone());
     ChannelBody {
         name: name.to_string(),
@@ -58,11 +67,19 @@ fn body(name: &ChannelName, ready: &ReadyChannel, health: Option<&ChannelHealth>
         in_flight: health.map_or(0, |health| health.in_flight),
         waiting_until: health.and_then(|health| health.waiting_until),
         last_error: last_error.map(|last| LastErrorBody { at: last.at, error: last.error }),
+        unseen: unseen(ready.kind, role).map(str::to_owned),
         last_sent_at: health.and_then(|health| health.last_sent_at),
         sent: health.map_or(0, |health| health.sent),
         failed: health.map_or(0, |health| health.failed),
         given_up: health.map_or(0, |health| health.given_up),
     }
+}
+
+/// Why nobody sees what a channel of this kind is sent, if so.
+fn unseen(kind: &ChannelKind, role: Role) -> Option<&'static str> {
+    let is_stderr = kind.about.name == "console";
+    (is_stderr && !role.is_watched())
+        .then_some("the daemon was started in the background, where nobody reads its stderr")
 }
 
 /// Sends a real message through a channel and gives the far end's answer.

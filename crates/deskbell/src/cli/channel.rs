@@ -53,6 +53,13 @@ async fn list(client: &Client, json: bool, output: &Output) -> anyhow::Result<Ex
         let rows: Vec<_> = list.channels.iter().map(|channel| row(channel, &dates)).collect();
         table::lines(&rows).iter().try_for_each(|line| output.line(line))?;
     }
+    for channel in &list.channels {
+        if let Some(unseen) = &channel.unseen {
+            let name = &channel.name;
+            output.note(format_args!("{} channel `{name}`: {unseen}", styled(WARNING, "warning:")));
+            output.hint(FOREGROUND);
+        }
+    }
     for problem in &list.problems {
         output.note(format_args!("{} {}", styled(WARNING, "warning:"), text::one_line(problem)));
     }
@@ -70,6 +77,10 @@ async fn list(client: &Client, json: bool, output: &Output) -> anyhow::Result<Ex
 
 /// What to do about a variable that the daemon does not have.
 pub(super) const RESTART: &str = "the daemon has the variables it was started with: end it, and start it again where the variable is set";
+
+/// What to do about a channel that nobody sees.
+pub(super) const FOREGROUND: &str =
+    "end the daemon, and run `deskbell serve` in a terminal or as a service";
 
 /// Whether `problem` is about the environment of the daemon.
 pub(super) fn is_of_environment(problem: &str) -> bool {

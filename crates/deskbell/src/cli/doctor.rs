@@ -308,7 +308,10 @@ async fn channels(report: &mut Report<'_>, client: &Client, pid: u32) -> anyhow:
             channel.kind, channel.flow, channel.sent, channel.failed
         );
         match channel.flow.as_str() {
-            "open" | "limited" => report.good(&check, detail)?,
+            "open" | "limited" => match &channel.unseen {
+                Some(unseen) => report.warning(&check, unseen, channel::FOREGROUND)?,
+                None => report.good(&check, detail)?,
+            },
             "broken" => report.bad(
                 &check,
                 format!("{detail}: {error}"),

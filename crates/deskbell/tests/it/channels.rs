@@ -222,3 +222,19 @@ fn a_machine_without_certificates_still_sends() {
     done(&desk, &["notify", "text", "--to", "hook"]);
     assert_eq!(far_end.wait_for(1)[0].json()["body"], "text");
 }
+
+#[test]
+fn a_console_that_nobody_watches_is_named() {
+    const UNSEEN: &str = "the daemon was started in the background";
+    let mut desk = Desk::with_config("[channels.here]\nkind = 'console'\n");
+    let (code, _, stderr) = desk.run(&["channel", "list"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains(&format!("channel `here`: {UNSEEN}")), "{stderr}");
+    let (_, stdout, _) = desk.run(&["doctor"]);
+    assert!(stdout.contains(&format!("channel here: {UNSEEN}")), "{stdout}");
+
+    desk = Desk::with_config("[channels.here]\nkind = 'console'\n");
+    desk.serve();
+    let (_, _, stderr) = desk.run(&["channel", "list"]);
+    assert!(!stderr.contains(UNSEEN), "{stderr}");
+}

@@ -10,6 +10,7 @@ use deskbell::{
     intake::{Intake, Rules},
     journal::{Delivery, DeliveryQuery, Entry, EventQuery, Journal, memory::MemoryJournal},
     live::Live,
+    telemetry::Role,
 };
 use deskbell_core::{
     clock::Clock,
@@ -55,6 +56,7 @@ impl Parts {
             started_at: clock.now(),
             clock: Arc::clone(&clock),
             journal: Arc::clone(&shared),
+            role: Role::InProcess,
             journal_folder: None,
             intake: Intake::new(Arc::clone(&shared), clock, follow_rules, follow_config.clone()),
             live: Live::new(shared, &TaskTracker::new(), stop.clone()),

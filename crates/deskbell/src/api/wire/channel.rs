@@ -37,6 +37,9 @@ pub struct ChannelBody {
     /// What went wrong last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastErrorBody>,
+    /// Why nobody sees its messages as things are, although the far end takes them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
     /// When the far end last took a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
