@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::PermissionsExt as _,
     process::{Command, Stdio},
     sync::mpsc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
@@ -94,10 +94,11 @@ fn signal_daemon(desk: &Desk) {
     until("the daemon's end", || (!crate::support::desk::is_running(pid)).then_some(()));
 }
 
-/// The contract says one second; this only tells whether anything waits, which a loaded machine must not change.
 #[test]
 fn a_thousand_calls_wait_for_nobody_who_reads_stderr_row_13() {
     const CALLS: u64 = 1_000;
+    // A debug build on a loaded machine is slow by itself, and still far from a wait in each call.
+    const MOST: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
     for arguments in [&["mcp"][..], &["mcp", "--in-process"]] {
         let desk = Desk::new();
         let mut child = desk
@@ -124,6 +125,8 @@ fn a_thousand_calls_wait_for_nobody_who_reads_stderr_row_13() {
         send(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         // Far more than a pipe holds, and nobody reads it.
         let text = "x".repeat(1_000);
+        #[expect(clippy::disallowed_methods, reason = "real pipes take real time")]
+        let start = Instant::now();
         for id in 1..=CALLS {
             send(json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
                 "name": "notify", "arguments": { "message": text, "level": "error" } } }));
@@ -132,6 +135,7 @@ fn a_thousand_calls_wait_for_nobody_who_reads_stderr_row_13() {
             let answer = answers.recv_timeout(Duration::from_secs(60)).expect("an answer");
             assert_ne!(answer["result"]["isError"], true, "{answer}");
         }
+        assert!(start.elapsed() < MOST, "{arguments:?} took {:?}", start.elapsed());
         drop(input);
         assert!(child.wait().unwrap().success(), "{arguments:?}");
     }

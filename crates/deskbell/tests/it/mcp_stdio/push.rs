@@ -7,7 +7,7 @@ use super::client::{Client, json_text, text};
 use crate::mcp_app::Parts;
 
 #[tokio::test]
-async fn notify_send_answers_as_its_seed_says_row_101() {
+async fn notify_send_answers_as_its_seed_says_rows_60_and_101() {
     let parts = Parts::with_channels(&["phone", "team"]);
     let mut client = Client::with_profile(&parts.app, Some("mcp-push")).await;
     let arguments =
@@ -18,7 +18,7 @@ async fn notify_send_answers_as_its_seed_says_row_101() {
         "{result}"
     );
     let answer = json_text(&result);
-    assert_eq!(answer, result["structuredContent"], "row 60");
+    assert_eq!(answer, result["structuredContent"]);
     assert_eq!(answer["status"], "queued");
     assert_eq!(answer["channels_count"], 2);
     assert_eq!(answer["errors"], json!({}));
@@ -79,8 +79,30 @@ async fn skipped_titles_and_missing_channels_are_told_row_118() {
     assert_eq!(nowhere.events().await.len(), 2, "not lost: still in the journal");
 }
 
+/// What an answer of `notify.event` has, in the order of the alphabet.
+const EVENT_KEYS: [&str; 14] = [
+    "channels",
+    "channels_count",
+    "delivery_id",
+    "errors",
+    "event_type",
+    "ignored",
+    "level",
+    "message",
+    "progress",
+    "run_id",
+    "skipped",
+    "status",
+    "success",
+    "timestamp",
+];
+
+fn keys(answer: &Value) -> Vec<&str> {
+    answer.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect()
+}
+
 #[tokio::test]
-async fn notify_event_answers_as_its_seed_says_rows_102_105() {
+async fn notify_event_answers_as_its_seed_says_rows_60_102_and_105() {
     let parts = Parts::with_channels(&["phone"]);
     let mut client = Client::with_profile(&parts.app, Some("mcp-push")).await;
     let run = "data-analysis-20240101-001";
@@ -102,6 +124,7 @@ async fn notify_event_answers_as_its_seed_says_rows_102_105() {
         assert!(text(&result).starts_with(start), "{result}");
         let answer = json_text(&result);
         assert_eq!(answer, result["structuredContent"]);
+        assert_eq!(keys(&answer), EVENT_KEYS, "{answer}");
         assert_eq!(answer["event_type"], step["event"]);
         assert_eq!(answer["run_id"], run);
         assert_eq!(answer["progress"], progress);
