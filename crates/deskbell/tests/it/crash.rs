@@ -315,3 +315,22 @@ fn calls_survive_the_death_of_daemon_and_bridge() {
     assert_eq!(arrived, kept);
     assert!(kept.len() > answered.len() + 1, "no call of a bridge that died was kept");
 }
+
+#[test]
+fn a_call_whose_daemon_dies_before_it_answers_is_kept_once() {
+    let far_end = FarEnd::start();
+    let desk = Desk::with_config(&config(&far_end));
+    // The bridge hands its environment on to each daemon that it starts.
+    let mut client = desk.mcp_with_env(&[], &[("DESKBELL_CRASH_AT", "accepted:2")]);
+    client.initialize();
+    let mut daemons = BTreeSet::new();
+    for number in 0..20 {
+        let text = format!("call {number}");
+        let result = client.call("notify_send", &json!({ "title": "t", "content": text }));
+        assert_ne!(result["isError"], true, "{result}");
+        daemons.insert(desk.pid());
+    }
+    assert!(daemons.len() >= 10, "{} daemons", daemons.len());
+    let history = desk.get("/v1/events?limit=1000").json();
+    assert_eq!(history["events"].as_array().unwrap().len(), 20);
+}
