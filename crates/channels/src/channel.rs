@@ -12,13 +12,27 @@ use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
 
-use crate::{http::Http, options, preview::Preview, render::Dialect, secret, url::Urls};
+use crate::{
+    http::Http,
+    options,
+    preview::Preview,
+    render::Dialect,
+    secret,
+    url::Urls,
+    variables::Variables,
+    verdict::{Refusal, Verdict},
+};
 
 /// A configured destination.
 #[async_trait]
 pub trait Channel: Send + Sync {
     /// Delivers `message` once. The message is within the limits that the channel's kind declares.
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError>;
+
+    /// To how many places a message goes; each gets it by a `send` of its own, which [`SendContext::target`] numbers.
+    fn targets(&self) -> usize {
+        1
+    }
 
     /// Says what is wrong between options that are each right for themselves.
     ///
@@ -41,10 +55,16 @@ pub struct SendContext {
     pub delivery: DeliveryId,
     /// The number of this attempt, counted from 1.
     pub attempt: u32,
+    /// Which of the places the message is for, counted from 0.
+    pub target: usize,
     /// Which part of a message that was too long for one, counted from 1.
     pub part: usize,
-    /// The receipt of an earlier step of the same run, where the message is to take that one's place.
+    /// The receipt of an earlier step of the same run at this place, where the message is to take that one's place.
     pub edit: Option<Receipt>,
+    /// The receipts of an earlier step of the same run, one for each place; the code around a channel reads them.
+    pub earlier: Vec<Receipt>,
+    /// The receipts of earlier attempts, one for each piece that has arrived; the code around a channel reads them.
+    pub arrived: Vec<Receipt>,
     /// The time now, for signatures.
     pub now: Timestamp,
     /// How long the whole attempt may take.
@@ -66,8 +86,11 @@ impl SendContext {
         Self {
             delivery,
             attempt: 1,
+            target: 0,
             part: 1,
             edit: None,
+            earlier: Vec::new(),
+            arrived: Vec::new(),
             now,
             timeout: Self::TIMEOUT,
             http,
@@ -81,11 +104,12 @@ impl SendContext {
         secret::excerpt(told, &self.secrets)
     }
 
-    /// The id of what is sent: the delivery's, with the number of the part from the second part on.
+    /// The id of what is sent: the delivery's, with the number of the place and of the part from the second on.
     pub fn id(&self) -> String {
-        match self.part {
-            0 | 1 => self.delivery.to_string(),
-            part => format!("{}.{part}", self.delivery),
+        match (self.target, self.part) {
+            (0, 0 | 1) => self.delivery.to_string(),
+            (0, part) => format!("{}.{part}", self.delivery),
+            (target, part) => format!("{}.{part}.{}", self.delivery, target + 1),
         }
     }
 }
@@ -122,6 +146,8 @@ impl SendError {
 pub struct About {
     /// The `kind` in the configuration; also the name of the file.
     pub name: &'static str,
+    /// What the far end is called where people speak of it, such as `Slack`.
+    pub title: &'static str,
     /// The far end's own documentation of the interface that is used.
     pub docs: &'static str,
     /// How the far end is reached.
@@ -137,14 +163,16 @@ pub struct About {
 }
 
 /// How a far end is reached. Tests and previews choose their stand-in by it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Transport {
     /// By HTTP requests.
     Http {
         /// The body of an answer that means success.
         accepted: &'static str,
-        /// The body of a refusal under status 200, for far ends that answer so.
-        refused: Option<&'static str>,
+        /// What an answer means.
+        verdict: Verdict,
+        /// Real answers that mean no success.
+        refusals: &'static [Refusal],
     },
     /// By a mail server.
     Smtp,
@@ -180,6 +208,8 @@ pub struct ChannelKind {
     pub about: About,
     /// The addresses that stand for a channel of this kind, if there are such.
     pub urls: Option<Urls>,
+    /// The variables by which mcp-push and Qinglong describe a channel of this kind, if they do.
+    pub variables: Option<Variables>,
     build: fn(toml::Table) -> Result<Box<dyn Channel>, ConfigError>,
     schema: fn() -> Schema,
 }
@@ -195,12 +225,17 @@ impl ChannelKind {
     where
         C: Channel + DeserializeOwned + JsonSchema + 'static,
     {
-        Self { about, urls: None, build: build::<C>, schema: || schema_for!(C) }
+        Self { about, urls: None, variables: None, build: build::<C>, schema: || schema_for!(C) }
     }
 
     /// The same kind, which takes addresses as well.
     pub const fn with_urls(self, urls: Urls) -> Self {
         Self { urls: Some(urls), ..self }
+    }
+
+    /// The same kind, which variables can describe.
+    pub const fn with_variables(self, variables: Variables) -> Self {
+        Self { variables: Some(variables), ..self }
     }
 
     /// Builds a channel from its options, in which every secret is resolved.
@@ -255,6 +290,10 @@ impl<C: Channel> Channel for Built<C> {
             message: secret::mask(&error.message, &self.secrets),
             ..error
         })
+    }
+
+    fn targets(&self) -> usize {
+        self.channel.targets()
     }
 
     fn secrets(&self) -> &[String] {

@@ -1,4 +1,4 @@
-//! What happens around a channel's one attempt: the limits, the parts, the edit in place, the time.
+//! What happens around a channel's one attempt: the places, the parts, the edit in place, the time.
 
 use deskbell_core::{
     Message,
@@ -10,26 +10,49 @@ use crate::{
     fit,
 };
 
-/// Delivers `message` once, in as many parts as the far end needs.
+/// What an attempt came to.
+#[derive(Debug, Clone)]
+pub struct Delivered {
+    /// The receipts of the pieces that have arrived by now, those of earlier attempts first: for each place of the
+    /// channel the parts of the message, in order.
+    pub receipts: Vec<Receipt>,
+    /// Why the rest has not arrived.
+    pub failure: Option<SendError>,
+}
+
+impl Delivered {
+    /// The receipt of the first piece.
+    ///
+    /// # Errors
+    /// Says why not everything has arrived.
+    pub fn first(self) -> Result<Receipt, SendError> {
+        match self.failure {
+            Some(failure) => Err(failure),
+            None => Ok(self.receipts.into_iter().next().unwrap_or_default()),
+        }
+    }
+}
+
+/// Delivers `message` once to each place of the channel, in as many parts as the far end needs.
 ///
-/// Where a part fails, the parts before it have arrived and arrive again with the next attempt; each carries an id
-/// of its own, so that far ends that drop repeats can. The receipt is that of the first part.
-///
-/// # Errors
-/// Says what the first failure means.
+/// It ends at the first failure. What has arrived is told as well, and is not sent again by an attempt that gets it as
+/// [`SendContext::arrived`].
 pub async fn deliver(
     kind: &ChannelKind,
     channel: &dyn Channel,
     message: &Message,
     cx: &SendContext,
-) -> Result<Receipt, SendError> {
-    let attempt = Box::pin(attempt(kind, channel, message, cx));
-    match tokio::time::timeout(cx.timeout, attempt).await {
-        Ok(outcome) => outcome,
+) -> Delivered {
+    let mut receipts = cx.arrived.clone();
+    let attempt = Box::pin(attempt(kind, channel, message, cx, &mut receipts));
+    let failure = match tokio::time::timeout(cx.timeout, attempt).await {
+        Ok(outcome) => outcome.err(),
         Err(_) => {
-            Err(SendError::temporary(format!("no answer within {} s", cx.timeout.as_secs_f64())))
+            let limit = cx.timeout.as_secs_f64();
+            Some(SendError::temporary(format!("no answer within {limit} s")))
         }
-    }
+    };
+    Delivered { receipts, failure }
 }
 
 async fn attempt(
@@ -37,15 +60,32 @@ async fn attempt(
     channel: &dyn Channel,
     message: &Message,
     cx: &SendContext,
-) -> Result<Receipt, SendError> {
-    let edit = cx.edit.clone().filter(|_| kind.about.edits);
-    let mut first = None;
-    for (part, message) in (1..).zip(fit::parts(&kind.about, message)) {
-        let cx = SendContext { part, edit: edit.clone(), ..cx.clone() };
-        let receipt = send_or_replace(channel, &message, cx).await?;
-        first.get_or_insert(receipt);
+    receipts: &mut Vec<Receipt>,
+) -> Result<(), SendError> {
+    for piece in pieces(kind, channel, message).into_iter().skip(cx.arrived.len()) {
+        let earlier = cx.earlier.get(piece.target).filter(|_| kind.about.edits);
+        let (target, part) = (piece.target, piece.part);
+        let cx = SendContext { target, part, edit: earlier.cloned(), ..cx.clone() };
+        receipts.push(send_or_replace(channel, &piece.message, cx).await?);
     }
-    Ok(first.unwrap_or_default())
+    Ok(())
+}
+
+/// What one `send` tells: a part of the message for one place.
+pub(crate) struct Piece {
+    pub(crate) target: usize,
+    pub(crate) part: usize,
+    pub(crate) message: Message,
+}
+
+/// The pieces of `message`, in the order in which they are sent.
+pub(crate) fn pieces(kind: &ChannelKind, channel: &dyn Channel, message: &Message) -> Vec<Piece> {
+    let parts = fit::parts(&kind.about, message);
+    let to = |target| {
+        let numbered = (1..).zip(parts.iter().cloned());
+        numbered.map(move |(part, message)| Piece { target, part, message })
+    };
+    (0..channel.targets()).flat_map(to).collect()
 }
 
 /// Sends `message`; where it was to be an edit and that is refused for good, it is sent anew.

@@ -119,6 +119,7 @@ mod tests {
     fn about(dialect: Dialect, limit: usize, unit: Unit) -> About {
         About {
             name: "test",
+            title: "Test",
             docs: "",
             transport: Transport::Local,
             dialect,

@@ -11,6 +11,7 @@ use std::{
 };
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
+use deskbell_core::delivery::Receipt;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method,
     header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT},
@@ -22,7 +23,7 @@ use url::Host;
 
 use crate::{
     address::{Address, Proxy},
-    channel::{SendContext, SendError},
+    channel::{ChannelKind, SendContext, SendError},
     guard::{self, Refused},
     reply::{REPLY_LIMIT, Reply},
     secret::Secret,
@@ -216,6 +217,16 @@ impl SendContext {
         self.request(Method::POST, address)
     }
 
+    /// A GET request to `address`.
+    pub fn get(&self, address: &Address) -> Request<'_> {
+        self.request(Method::GET, address)
+    }
+
+    /// A PUT request to `address`.
+    pub fn put(&self, address: &Address) -> Request<'_> {
+        self.request(Method::PUT, address)
+    }
+
     /// A request to `address`.
     pub fn request(&self, method: Method, address: &Address) -> Request<'_> {
         let (address, login) = address.without_login();
@@ -285,6 +296,13 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// Takes `fields` as a form that is escaped as addresses are.
+    pub fn form(self, fields: &[(&str, &str)]) -> Self {
+        let body =
+            url::form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        self.body("application/x-www-form-urlencoded", body)
+    }
+
     /// Takes `body` as it is.
     pub fn body(mut self, content_type: &str, body: String) -> Self {
         self.body = body;
@@ -297,6 +315,15 @@ impl<'a> Request<'a> {
     /// Says what went wrong on the way, or what the status means.
     pub async fn accepted(self) -> Result<Reply, SendError> {
         self.answered().await?.accepted()
+    }
+
+    /// Sends the request and reads the answer as the far end of `kind` means it.
+    ///
+    /// # Errors
+    /// Says what went wrong on the way, or what the answer means.
+    pub async fn delivered(self, kind: &ChannelKind) -> Result<Receipt, SendError> {
+        let reply = self.answered().await?;
+        kind.verdict().judge(kind.about.title, &reply)
     }
 
     /// Sends the request and gives any answer, for far ends that explain a refusal in its body.

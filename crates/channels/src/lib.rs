@@ -13,6 +13,10 @@ pub mod deliver;
 mod fit;
 pub mod preview;
 
+mod targets;
+pub mod variables;
+pub mod verdict;
+
 mod envelope;
 pub mod render;
 
@@ -21,6 +25,7 @@ mod guard;
 pub mod http;
 pub mod mail;
 mod mail_url;
+mod mail_variables;
 pub mod reply;
 pub mod secret;
 mod tls;
@@ -29,6 +34,7 @@ pub use catalog::{from_url, kind, kinds};
 pub use channel::{
     About, Channel, ChannelKind, ConfigError, Limits, SendContext, SendError, Transport,
 };
-pub use deliver::deliver;
+pub use deliver::{Delivered, deliver};
 pub use http::{Http, HttpOptions, Names};
 pub use preview::{Preview, preview};
+pub use targets::Targets;

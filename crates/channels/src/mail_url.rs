@@ -34,8 +34,9 @@ pub(crate) fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     let sender = sender.ok_or_else(|| url.wrong("names no sender; add `from`"))?;
     let readers: Vec<String> = match url.parameter("to") {
         Some(readers) => readers.split(',').map(|reader| reader.trim().to_owned()).collect(),
-        None if url.path.is_empty() => vec![sender.clone()],
-        None => url.path.clone(),
+        None => {
+            Some(url.rest()).filter(|path| !path.is_empty()).unwrap_or_else(|| vec![sender.clone()])
+        }
     };
     let security = match (url.parameter("mode").as_deref(), provider) {
         (Some("ssl"), _) => "tls",
@@ -49,7 +50,8 @@ pub(crate) fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         Some(name) => format!("{name} <{sender}>"),
         None => sender,
     };
-    let user = if provider.is_some() { url.user.as_ref().map(whole) } else { url.user.clone() };
+    let user = url.user.take();
+    let user = if provider.is_some() { user.as_ref().map(whole) } else { user };
     Ok(url::options([
         ("host", Some(host.into())),
         ("port", port),

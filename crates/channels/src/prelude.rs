@@ -14,5 +14,8 @@ pub use crate::{
     render::{Dialect, mark},
     reply::{Reply, receipt},
     secret::Secret,
+    targets::Targets,
     url::{self, ServiceUrl, Urls},
+    variables::{Set, Variables, Wrong},
+    verdict::{Passing, Refusal, Success, Verdict, Wait},
 };

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{
     channel::{Channel, ChannelKind, SendContext, Transport},
-    fit,
+    deliver::{Piece, pieces},
     http::Http,
     secret,
 };
@@ -68,8 +68,9 @@ pub async fn preview(
     show_secrets: bool,
 ) -> Value {
     let preview = Preview::of(kind);
-    for (part, message) in (1..).zip(fit::parts(&kind.about, message)) {
+    for Piece { target, part, message } in pieces(kind, channel, message) {
         let cx = SendContext {
+            target,
             part,
             preview: Some(preview.clone()),
             ..SendContext::new(delivery(&message), now, Http::default())

@@ -24,12 +24,42 @@ pub enum Dialect {
     /// The part of Markdown that DingTalk knows, where a line break is a blank line. Plain text stays plain, because
     /// it is sent as such.
     DingTalk,
+    /// Markdown as it was reported, for chats that read all of it, text included: text is escaped, and nobody is
+    /// mentioned.
+    ChatMarkdown,
+    /// The Markdown of Discord, text included.
+    Discord,
+    /// The marks of Slack, `mrkdwn`, text included.
+    Slack,
+    /// The marks of Google Chat, text included.
+    GoogleChat,
+    /// The marks of WhatsApp, text included.
+    WhatsApp,
+    /// The Markdown of WeCom robots. Plain text stays plain, because it is sent as such.
+    WeCom,
+    /// The Markdown of Feishu's cards. Plain text stays plain, because it is sent as such.
+    Feishu,
+    /// The few tags of HTML that Pushover knows. Plain text stays plain, because it is sent as such.
+    PushoverHtml,
 }
 
 impl Dialect {
     /// All dialects.
-    pub const ALL: [Self; 5] =
-        [Self::Plain, Self::Markdown, Self::TelegramHtml, Self::Html, Self::DingTalk];
+    pub const ALL: [Self; 13] = [
+        Self::Plain,
+        Self::Markdown,
+        Self::TelegramHtml,
+        Self::Html,
+        Self::DingTalk,
+        Self::ChatMarkdown,
+        Self::Discord,
+        Self::Slack,
+        Self::GoogleChat,
+        Self::WhatsApp,
+        Self::WeCom,
+        Self::Feishu,
+        Self::PushoverHtml,
+    ];
 
     /// The text of `message` in this dialect.
     pub fn body(self, message: &Message) -> String {
@@ -39,9 +69,13 @@ impl Dialect {
     /// `source` in this dialect.
     pub fn render(self, format: Format, source: &str) -> String {
         match (self, format) {
-            (Self::Plain | Self::Markdown | Self::DingTalk, Format::Text)
-            | (Self::Markdown, Format::Markdown) => source.to_owned(),
-            (Self::TelegramHtml | Self::Html, Format::Text) => self.lines(source),
+            (Self::Markdown, _)
+            | (
+                Self::Plain | Self::DingTalk | Self::WeCom | Self::Feishu | Self::PushoverHtml,
+                Format::Text,
+            ) => source.to_owned(),
+            (Self::ChatMarkdown, Format::Markdown) => marks::unmentioned(source),
+            (_, Format::Text) => self.lines(source),
             (_, Format::Markdown) => {
                 let rendered = markdown::render(source, self.marks());
                 // A text that is nothing but marks is shown with them rather than not at all.
@@ -54,7 +88,7 @@ impl Dialect {
     pub fn escaped(self, line: &str) -> String {
         match self {
             Self::Plain | Self::Markdown => line.to_owned(),
-            Self::TelegramHtml | Self::Html | Self::DingTalk => (self.marks().escape)(line),
+            _ => (self.marks().escape)(line),
         }
     }
 
@@ -62,10 +96,10 @@ impl Dialect {
     pub(crate) fn length(self, unit: Unit, format: Format, source: &str) -> usize {
         let rendered = self.render(format, source);
         match self {
-            Self::Plain | Self::Markdown | Self::Html => unit.length(&rendered),
             Self::TelegramHtml => unit.length(&visible(&rendered)),
             // The limit is on the whole request, so what JSON adds counts.
             Self::DingTalk => unit.length(&serde_json::Value::from(rendered).to_string()),
+            _ => unit.length(&rendered),
         }
     }
 
@@ -81,6 +115,14 @@ impl Dialect {
             Self::TelegramHtml => &marks::TELEGRAM,
             Self::Html => &marks::HTML,
             Self::DingTalk => &marks::DINGTALK,
+            Self::ChatMarkdown => &marks::CHAT,
+            Self::Discord => &marks::DISCORD,
+            Self::Slack => &marks::SLACK,
+            Self::GoogleChat => &marks::GOOGLE_CHAT,
+            Self::WhatsApp => &marks::WHATSAPP,
+            Self::WeCom => &marks::WECOM,
+            Self::Feishu => &marks::FEISHU,
+            Self::PushoverHtml => &marks::PUSHOVER,
         }
     }
 }

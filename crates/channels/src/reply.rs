@@ -21,9 +21,11 @@ pub struct Reply {
     status: u16,
     /// How long the far end asks to wait.
     retry_after: Option<Duration>,
-    /// The body as far as it arrived. A far end that says 2xx has the message, even if its body then breaks off.
+    /// The body as far as it arrived. Where the status says everything, a body that breaks off changes nothing.
     body: Result<Vec<u8>, SendError>,
     secrets: Arc<[String]>,
+    headers: HeaderMap,
+    at: Timestamp,
 }
 
 impl Reply {
@@ -35,7 +37,38 @@ impl Reply {
     ) -> Self {
         let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after = retry_after.and_then(|wish| wait(wish, cx.now));
-        Self { status, retry_after, body, secrets: Arc::clone(&cx.secrets) }
+        let (secrets, headers) = (Arc::clone(&cx.secrets), headers.clone());
+        Self { status, retry_after, body, secrets, headers, at: cx.now }
+    }
+
+    /// Whether the status means success.
+    pub fn is_2xx(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The header called `name`.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// How long the `Retry-After` header asks to wait.
+    pub(crate) const fn retry_after(&self) -> Option<Duration> {
+        self.retry_after
+    }
+
+    /// When it was asked for.
+    pub(crate) const fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// The body, if it is text.
+    pub fn text(&self) -> Option<&str> {
+        str::from_utf8(self.body.as_ref().ok()?).ok()
+    }
+
+    /// What the far end told, fit for an error: without secrets, on one line, not too long.
+    pub(crate) fn quoted(&self, told: &str) -> String {
+        secret::excerpt(told, &self.secrets)
     }
 
     /// The status.
@@ -48,7 +81,7 @@ impl Reply {
     /// # Errors
     /// Says what another status means.
     pub fn accepted(self) -> Result<Self, SendError> {
-        if (200..300).contains(&self.status) { Ok(self) } else { Err(self.failure()) }
+        if self.is_2xx() { Ok(self) } else { Err(self.failure()) }
     }
 
     /// What the status means where it is not 2xx.
@@ -97,10 +130,10 @@ impl Reply {
 
     /// The start of a body that is text, on one line.
     fn excerpt(&self) -> Option<String> {
-        let body = str::from_utf8(self.body.as_ref().ok()?).ok()?.trim();
+        let body = self.text()?.trim();
         // A page is made for browsers and says nothing in its first characters.
         let readable = !body.is_empty() && !body.starts_with('<');
-        readable.then(|| secret::excerpt(body, &self.secrets))
+        readable.then(|| self.quoted(body))
     }
 }
 

@@ -78,6 +78,10 @@ pub(crate) fn found_in(schema: &Value, options: &toml::Value) -> Vec<String> {
 }
 
 fn collect(schema: &Value, value: &toml::Value, found: &mut Vec<String>) {
+    // One value or several, one of several forms: whichever it is, what may be secret is.
+    for form in schema.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
+        collect(form, value, found);
+    }
     match value {
         toml::Value::String(text) if schema.get("writeOnly") == Some(&Value::Bool(true)) => {
             found.extend(secret_parts(text));

@@ -14,10 +14,31 @@ use crate::channel::{ChannelKind, ConfigError};
 pub struct Urls {
     /// Their schemes.
     pub schemes: &'static [&'static str],
+    /// How the service's own addresses begin, such as `hooks.slack.com/services/`, where one is a whole channel.
+    pub native: &'static [&'static str],
+    /// Whether an address of these schemes is one of this kind, for schemes that several kinds share.
+    pub claims: fn(&ServiceUrl) -> bool,
     /// Some that must build, the simplest first.
     pub examples: &'static [&'static str],
     /// The options that an address stands for.
     pub read: fn(&mut ServiceUrl) -> Result<toml::Table, ConfigError>,
+}
+
+impl Urls {
+    /// No address at all, to be filled in.
+    pub const NONE: Self = Self {
+        schemes: &[],
+        native: &[],
+        claims: |_| true,
+        examples: &[],
+        read: |url| Err(url.wrong("means nothing")),
+    };
+
+    fn take(&self, url: &ServiceUrl) -> bool {
+        let is_native = matches!(url.scheme.as_str(), "https" | "http")
+            && self.native.iter().any(|start| url.written.starts_with(start));
+        is_native || (self.schemes.contains(&url.scheme.as_str()) && (self.claims)(url))
+    }
 }
 
 /// Parameters that Apprise takes with every address and that mean nothing here.
@@ -38,6 +59,8 @@ pub struct ServiceUrl {
     pub authority: String,
     /// The parts of the path that are not empty.
     pub path: Vec<String>,
+    /// What stands after `://`, as it was written.
+    written: String,
     query: Vec<(String, String)>,
 }
 
@@ -50,14 +73,18 @@ pub(crate) fn read(
     address: &str,
 ) -> Result<(&'static str, toml::Table), ConfigError> {
     let mut url = ServiceUrl::parse(address)?;
-    let takes = |kind: &&ChannelKind| {
-        kind.urls.is_some_and(|urls| urls.schemes.contains(&url.scheme.as_str()))
-    };
+    let takes = |kind: &&ChannelKind| kind.urls.is_some_and(|urls| urls.take(&url));
     let Some((kind, urls)) = kinds.iter().find(takes).and_then(|kind| Some((kind, kind.urls?)))
     else {
         return Err(unknown_scheme(kinds, &url.scheme));
     };
     let options = (urls.read)(&mut url)?;
+    if !url.path.is_empty() {
+        return Err(url.wrong("has a path that goes on after all that it needs"));
+    }
+    if url.user.is_some() || url.password.is_some() {
+        return Err(url.wrong("has a login, which means nothing there"));
+    }
     match url.query.iter().find(|(name, _)| !GENERAL.contains(&name.as_str())) {
         None => Ok((kind.about.name, options)),
         // A parameter without a value may be a key that stands there alone.
@@ -90,6 +117,7 @@ impl ServiceUrl {
         let Some((scheme, rest)) = address.trim().split_once("://") else {
             return Err(ConfigError("the address has no scheme, such as `ntfy://`".to_owned()));
         };
+        let written = rest.to_owned();
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, authority) = match authority.rsplit_once('@') {
@@ -107,8 +135,43 @@ impl ServiceUrl {
             password: password.map(decoded),
             authority: decoded(authority),
             path: path.split('/').filter(|part| !part.is_empty()).map(decoded).collect(),
+            written,
             query: query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect(),
         })
+    }
+
+    /// Takes the places that the address names: what is left of its path, and its parameter `to`, with commas between
+    /// them. One is a text, several are a list.
+    pub fn targets(&mut self) -> Option<toml::Value> {
+        let more = self.parameter("to").unwrap_or_default();
+        let more = more.split([',', ' ']).map(str::trim).filter(|target| !target.is_empty());
+        let mut all: Vec<toml::Value> = self.path.drain(..).map(Into::into).collect();
+        all.extend(more.map(Into::into));
+        match all.len() {
+            0 | 1 => all.pop(),
+            _ => Some(all.into()),
+        }
+    }
+
+    /// Takes the first part of the path; `what` says what it is.
+    ///
+    /// # Errors
+    /// Says that there is none.
+    pub fn next(&mut self, what: &str) -> Result<String, ConfigError> {
+        if self.path.is_empty() {
+            return Err(self.wrong(&format!("names no {what}")));
+        }
+        Ok(self.path.remove(0))
+    }
+
+    /// Takes what is left of the path.
+    pub fn rest(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.path)
+    }
+
+    /// Takes the host, or the token that stands in its place.
+    pub fn authority(&mut self) -> Option<String> {
+        Some(std::mem::take(&mut self.authority)).filter(|authority| !authority.is_empty())
     }
 
     /// Takes the parameter `name`.
@@ -168,8 +231,8 @@ impl ServiceUrl {
     ///
     /// # Errors
     /// Says that there is none, or more than one.
-    pub fn only(&self, what: &str) -> Result<String, ConfigError> {
-        match self.path.as_slice() {
+    pub fn only(&mut self, what: &str) -> Result<String, ConfigError> {
+        match std::mem::take(&mut self.path).as_slice() {
             [one] => Ok(one.clone()),
             [] => Err(self.wrong(&format!("names no {what}"))),
             _ => Err(self.wrong(&format!("names more than one {what}; a channel has one"))),
@@ -283,7 +346,8 @@ mod tests {
         check("zzz://secret", "no kind of channel takes such an address");
         check("ntfy://t?secret", "the `ntfy` address has a parameter without a value");
         check("tgram://1:secret", "the `tgram` address names no chat");
-        check("tgram://1:s/1/2", "the `tgram` address names more than one chat; a channel has one");
+        check("tgram://u@1:s/1", "the `tgram` address has a login, which means nothing there");
+        check("gotifys://h/AKx?to=secret", "the `gotifys` address has the unknown parameter `to`");
         check("mqtt://h:secret/t", "the `mqtt` address has a port that is no number");
         check("ntfy://t?colour=secret", "the `ntfy` address has the unknown parameter `colour`");
         check("mqtt:///t", "the `mqtt` address names no host");

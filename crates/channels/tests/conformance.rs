@@ -15,7 +15,7 @@ mod sample;
 #[path = "conformance/stand_in.rs"]
 mod stand_in;
 
-use deskbell_channels::{ChannelKind, Transport, kinds};
+use deskbell_channels::{ChannelKind, Transport, kinds, verdict::Success};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 type Check = fn(&'static ChannelKind);
@@ -29,7 +29,7 @@ enum For {
     Network,
     /// Those that are reached by HTTP.
     Http,
-    /// Those whose far end refuses under status 200.
+    /// Those whose far end says in the body of its answer whether it took the message.
     Verdict,
     /// Those that take only so much.
     Limited,
@@ -72,7 +72,11 @@ const CHECKS: &[(&str, For, Check)] = &[
     ("rejections_are_permanent", For::Http, failures::rejections_are_permanent),
     ("redirects_are_not_followed", For::Http, failures::redirects_are_not_followed),
     ("retry_after_is_honoured", For::Http, failures::retry_after_is_honoured),
-    ("a_refusal_under_200_is_a_failure", For::Verdict, failures::a_refusal_under_200_is_a_failure),
+    (
+        "refusals_mean_what_the_far_end_means",
+        For::Http,
+        failures::refusals_mean_what_the_far_end_means,
+    ),
     ("a_page_under_200_is_a_failure", For::Verdict, failures::a_page_under_200_is_a_failure),
     ("silence_is_temporary", For::Network, failures::silence_is_temporary),
     ("a_closed_port_is_temporary", For::Network, failures::a_closed_port_is_temporary),
@@ -85,8 +89,10 @@ impl For {
         match (self, about.transport) {
             (Self::All, _)
             | (Self::Network, Transport::Http { .. } | Transport::Smtp | Transport::Mqtt)
-            | (Self::Http, Transport::Http { .. })
-            | (Self::Verdict, Transport::Http { refused: Some(_), .. }) => true,
+            | (Self::Http, Transport::Http { .. }) => true,
+            (Self::Verdict, Transport::Http { verdict, .. }) => {
+                !matches!(verdict.success, Success::Status)
+            }
             (Self::Limited, _) => about.limits.body < usize::MAX,
             (Self::Edits, _) => about.edits,
             (Self::Urls, _) => kind.urls.is_some(),

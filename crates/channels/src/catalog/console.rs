@@ -6,12 +6,19 @@ use crate::prelude::*;
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Console>(About {
     name: "console",
+    title: "Console",
     docs: "https://pubs.opengroup.org/onlinepubs/9799919799/functions/stdin.html",
     transport: Transport::Local,
     dialect: Dialect::Plain,
     limits: Limits::NONE,
     edits: false,
     example: "",
+})
+.with_variables(Variables {
+    name: "console",
+    needs: &["CONSOLE"],
+    takes: &[],
+    read: |_| Ok(toml::Table::new()),
 });
 
 /// Writes each message to the standard error of `deskbell serve`: to the terminal it runs in, or to the service's log.

@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use aws_lc_rs::hmac;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use deskbell_core::text;
@@ -8,10 +6,27 @@ use crate::prelude::*;
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<DingTalkBot>(About {
     name: "dingtalk_bot",
+    title: "DingTalk",
     docs: "https://open.dingtalk.com/document/robots/custom-robot-access",
     transport: Transport::Http {
         accepted: r#"{"errcode":0,"errmsg":"ok"}"#,
-        refused: Some(r#"{"errcode":300001,"errmsg":"token is not exist"}"#),
+        verdict: Verdict {
+            reason: &["/errmsg"],
+            // It does not say how long; facing it again too early prolongs the pause.
+            passing: &[Passing::soon("-1"), Passing::after(60, "130101")],
+            hints: &[("310000", "check `secret`, or the robot's keywords and addresses")],
+            ..Verdict::field("/errcode", &["0"])
+        },
+        refusals: &[
+            Refusal::permanent(200, r#"{"errcode":300001,"errmsg":"token is not exist"}"#),
+            Refusal::permanent(200, r#"{"errcode":310000,"errmsg":"sign not match"}"#),
+            Refusal::after(
+                60,
+                200,
+                r#"{"errcode":130101,"errmsg":"send too fast, exceed 20 times per minute"}"#,
+            ),
+            Refusal::temporary(200, r#"{"errcode":-1,"errmsg":"system busy"}"#),
+        ],
     },
     dialect: Dialect::DingTalk,
     // 20,000 bytes for the whole request. Who sends more than 20 a minute is shut out for ten minutes.
@@ -29,6 +44,13 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<DingTalkBot>(About {
         "dingtalk://SECabcdef0123@8f14e45fceea167a",
     ],
     read,
+    ..Urls::NONE
+})
+.with_variables(Variables {
+    name: "dingtalk",
+    needs: &["DD_BOT_TOKEN"],
+    takes: &["DD_BOT_SECRET"],
+    read: |set| Ok(set.table(&[("token", "DD_BOT_TOKEN"), ("secret", "DD_BOT_SECRET")])),
 });
 
 /// Messages to a DingTalk group through a custom robot.
@@ -50,14 +72,11 @@ struct DingTalkBot {
     proxy: Option<Proxy>,
 }
 
-/// How long to wait when the robot was too busy. DingTalk does not say; facing it again too early prolongs the pause.
-const PAUSE: Duration = Duration::from_mins(1);
-
 /// The longest title of a Markdown message that is made of its first line, in characters.
 const TITLE: usize = 60;
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
-    if !url.path.is_empty() {
+    if url.targets().is_some() {
         return Err(url.wrong("names people to call, which channels do not do"));
     }
     Ok(url::options([
@@ -69,14 +88,11 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 #[async_trait]
 impl Channel for DingTalkBot {
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
-        let answer = cx
-            .post(&self.address(cx.now.as_millisecond()))
+        cx.post(&self.address(cx.now.as_millisecond()))
             .via(self.proxy.as_ref())
             .json(&content(message))
-            .accepted()
-            .await?
-            .json()?;
-        verdict(&answer, cx)
+            .delivered(&KIND)
+            .await
     }
 }
 
@@ -127,28 +143,6 @@ fn content(message: &Message) -> Value {
             let title = title.clone().unwrap_or_else(first_line);
             json!({ "msgtype": "markdown", "markdown": { "title": title, "text": text }, "at": at })
         }
-    }
-}
-
-/// What the answer means; refusals come with status 200.
-fn verdict(answer: &Value, cx: &SendContext) -> Result<Receipt, SendError> {
-    let code = answer.get("errcode").and_then(Value::as_i64);
-    let reason = answer.get("errmsg").and_then(Value::as_str).unwrap_or_default();
-    match code {
-        Some(0) => Ok(Receipt::default()),
-        Some(130_101) => {
-            Err(SendError::retry_after(PAUSE, "the robot was sent more than 20 messages a minute"))
-        }
-        Some(-1) => Err(SendError::temporary("DingTalk is busy")),
-        Some(310_000) => Err(SendError::permanent(format!(
-            "the robot's security settings refuse the message; check `secret` or its keywords: {}",
-            cx.excerpt(reason)
-        ))),
-        Some(code) => Err(SendError::permanent(format!(
-            "DingTalk refused with {code}: {}",
-            cx.excerpt(reason)
-        ))),
-        None => Err(SendError::temporary("DingTalk answered without a verdict")),
     }
 }
 

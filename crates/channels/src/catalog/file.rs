@@ -11,6 +11,7 @@ use crate::{envelope::Envelope, prelude::*};
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Appended>(About {
     name: "file",
+    title: "File",
     docs: "https://jsonlines.org",
     transport: Transport::Local,
     dialect: Dialect::Markdown,

@@ -2,8 +2,19 @@ use crate::prelude::*;
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Gotify>(About {
     name: "gotify",
+    title: "Gotify",
     docs: "https://gotify.net/docs/pushmsg",
-    transport: Transport::Http { accepted: r#"{"id":25}"#, refused: Some(r#"{"error":"no"}"#) },
+    transport: Transport::Http {
+        accepted: r#"{"id":25}"#,
+        verdict: Verdict {
+            reason: &["/errorDescription", "/error"],
+            ..Verdict::id("/id")
+        },
+        refusals: &[
+            Refusal::permanent(200, r#"{"error":"no"}"#),
+            Refusal::permanent(401, r#"{"error":"Unauthorized","errorCode":401,"errorDescription":"you need to provide a valid access token or user credentials to access this api"}"#),
+        ],
+    },
     dialect: Dialect::Markdown,
     limits: Limits::NONE,
     edits: false,
@@ -16,6 +27,13 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Gotify>(About {
     schemes: &["gotify", "gotifys"],
     examples: &["gotifys://gotify.example.com/AKs9f0Qe1vGdx7c"],
     read,
+    ..Urls::NONE
+})
+.with_variables(Variables {
+    name: "gotify",
+    needs: &["GOTIFY_URL", "GOTIFY_TOKEN"],
+    takes: &["GOTIFY_PRIORITY"],
+    read: |set| Ok(set.table(&[("server", "GOTIFY_URL"), ("token", "GOTIFY_TOKEN")])),
 });
 
 /// Push notifications through your own [Gotify](https://gotify.net) server.
@@ -33,7 +51,7 @@ struct Gotify {
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     let token = url.path.pop().ok_or_else(|| url.wrong("names no token"))?;
-    let server = [&[url.web()?], url.path.as_slice()].concat().join("/");
+    let server = [&[url.web()?], url.rest().as_slice()].concat().join("/");
     Ok(url::options([("server", Some(server.into())), ("token", Some(token.into()))]))
 }
 
@@ -56,6 +74,6 @@ impl Channel for Gotify {
         });
         let request = cx.post(&self.server.at(&["message"]));
         let request = request.header("x-gotify-key", self.token.expose()).json(&body);
-        request.accepted().await?.receipt("/id")
+        request.delivered(&KIND).await
     }
 }

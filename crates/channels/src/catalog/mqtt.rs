@@ -13,6 +13,7 @@ use crate::{envelope::Envelope, prelude::*, tls};
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Mqtt>(About {
     name: "mqtt",
+    title: "MQTT",
     docs: "https://docs.oasis-open.org/mqtt/mqtt/v5.0/mqtt-v5.0.html",
     transport: Transport::Mqtt,
     dialect: Dialect::Plain,
@@ -29,6 +30,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Mqtt>(About {
     schemes: &["mqtt", "mqtts"],
     examples: &["mqtts://bell:mqtt-password-0815@broker.example.com/deskbell/builds?qos=1"],
     read,
+    ..Urls::NONE
 });
 
 /// Publishes each message to an MQTT broker that speaks MQTT 5, such as Mosquitto, EMQX or `HiveMQ`.
@@ -103,10 +105,12 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     let quality = url.parameter("qos").map(|quality| quality.parse::<i64>()).transpose();
     let quality = quality.map_err(|_| url.wrong("has a `qos` that is no number"))?;
     let retain = url.parameter("retain").map(|retain| url::is_yes(&retain));
-    let topic = url.parameter("to").unwrap_or_else(|| url.path.join("/"));
+    let path = url.rest().join("/");
+    let topic = url.parameter("to").unwrap_or(path);
     if topic.is_empty() {
         return Err(url.wrong("names no topic"));
     }
+    let (user, password) = (url.user.take(), url.password.take());
     let (host, port) = url.host()?;
     Ok(url::options([
         ("host", Some(host.into())),
@@ -115,8 +119,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         ("topic", Some(topic.into())),
         ("qos", quality.map(Into::into)),
         ("retain", retain.map(Into::into)),
-        ("user", url.user.clone().map(Into::into)),
-        ("password", url.password.clone().map(Into::into)),
+        ("user", user.map(Into::into)),
+        ("password", password.map(Into::into)),
     ]))
 }
 

@@ -2,8 +2,19 @@ use crate::prelude::*;
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
     name: "ntfy",
+    title: "ntfy",
     docs: "https://docs.ntfy.sh/publish/#publish-as-json",
-    transport: Transport::Http { accepted: r#"{"id":"x1"}"#, refused: Some(r#"{"code":40301}"#) },
+    transport: Transport::Http {
+        accepted: r#"{"id":"x1"}"#,
+        // Servers that cannot replace a message do not tell a `sequence_id`.
+        verdict: Verdict { id: Some("/sequence_id"), ..Verdict::id("/id") },
+        refusals: &[
+            Refusal::permanent(200, r#"{"code":40301,"error":"forbidden"}"#),
+            Refusal::permanent(403, r#"{"code":40301,"http":403,"error":"forbidden","link":"https://ntfy.sh/docs/publish/#authentication"}"#),
+            Refusal::temporary(429, r#"{"code":42901,"http":429,"error":"limit reached: too many requests"}"#),
+            Refusal::permanent(413, r#"{"code":41301,"http":413,"error":"attachment too large"}"#),
+        ],
+    },
     dialect: Dialect::Markdown,
     // The server turns longer messages into attached files.
     limits: Limits { title: 250, body: 4_096, unit: Unit::Bytes, per_minute: None },
@@ -17,6 +28,21 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
     schemes: &["ntfy", "ntfys"],
     examples: &["ntfy://builds-7f3a", "ntfys://user:password-1@push.example.com/builds"],
     read,
+    ..Urls::NONE
+})
+.with_variables(Variables {
+    name: "ntfy",
+    needs: &["NTFY_TOPIC"],
+    takes: &["NTFY_URL", "NTFY_TOKEN", "NTFY_USERNAME", "NTFY_PASSWORD"],
+    read: |set| {
+        Ok(set.table(&[
+            ("topic", "NTFY_TOPIC"),
+            ("server", "NTFY_URL"),
+            ("token", "NTFY_TOKEN"),
+            ("user", "NTFY_USERNAME"),
+            ("password", "NTFY_PASSWORD"),
+        ]))
+    },
 });
 
 /// Push notifications through [ntfy](https://ntfy.sh), public or self-hosted.
@@ -29,8 +55,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Ntfy {
-    /// Topic to publish to.
-    topic: String,
+    /// Topic to publish to. Several get a message each.
+    topic: Targets<Topic>,
     /// Address of the server.
     #[serde(default = "public_server")]
     #[schemars(extend("default" = "https://ntfy.sh"))]
@@ -43,23 +69,40 @@ struct Ntfy {
     password: Option<Secret>,
 }
 
+/// The name of a topic, as ntfy allows it.
+#[derive(JsonSchema)]
+struct Topic(String);
+
+impl<'de> Deserialize<'de> for Topic {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if (1..=64).contains(&name.len()) && name.chars().all(is_plain) {
+            Ok(Self(name))
+        } else {
+            let wrong = "not a topic, expected 1 to 64 letters, digits, `-` and `_`";
+            Err(serde::de::Error::custom(wrong))
+        }
+    }
+}
+
 fn public_server() -> Address {
     Address::parse("https://ntfy.sh").expect("a constant address")
 }
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     url.ignore(&["auth", "mode"]);
-    let (topic, server) = match (url.parameter("to"), url.path.is_empty()) {
-        (None, true) => (url.authority.clone(), None),
-        (None, false) => (url.only("topic")?, Some(url.web()?)),
-        (Some(topic), _) => (topic, Some(url.web()?)),
+    // Without a path the topic stands where the host does, and the server is the public one.
+    let (topics, server) = match url.targets() {
+        Some(topics) => (topics, Some(url.web()?)),
+        None => (url.authority().ok_or_else(|| url.wrong("names no topic"))?.into(), None),
     };
     let (mut user, mut token) = (url.user.take(), url.parameter("token"));
     if url.password.is_none() {
         token = token.or(user.take());
     }
     Ok(url::options([
-        ("topic", Some(topic.into())),
+        ("topic", Some(topics)),
         ("server", server.map(Into::into)),
         ("token", token.map(Into::into)),
         ("user", user.map(Into::into)),
@@ -69,6 +112,24 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for Ntfy {
+    fn targets(&self) -> usize {
+        self.topic.count()
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        if self.user.is_some() != self.password.is_some() {
+            return Err(ConfigError(
+                "`user` and `password` are set together or not at all".to_owned(),
+            ));
+        }
+        if self.user.is_some() && self.token.is_some() {
+            return Err(ConfigError(
+                "`token` is set beside `user`; one of them is enough".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
         let (priority, tag) = match message.level {
             Level::Debug => (2, None),
@@ -81,7 +142,7 @@ impl Channel for Ntfy {
         let own_id = format!("{}-{}", message.event, cx.part);
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.clone());
         let publication = json!({
-            "topic": self.topic,
+            "topic": self.topic.at(cx).0,
             "title": message.title,
             "message": KIND.about.dialect.body(message),
             "markdown": message.format == Format::Markdown,
@@ -94,9 +155,6 @@ impl Channel for Ntfy {
         if let (Some(user), Some(password)) = (&self.user, &self.password) {
             request = request.basic(user, password);
         }
-        let reply = request.json(&publication).accepted().await?;
-        reply.receipt("/id")?;
-        // Servers that cannot replace a message do not tell this id.
-        Ok(receipt(&reply.json()?, "/sequence_id"))
+        request.json(&publication).delivered(&KIND).await
     }
 }

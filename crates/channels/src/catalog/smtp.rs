@@ -13,13 +13,14 @@ use lettre::transport::smtp::{
 
 use crate::{
     mail::{self, MailAddress},
-    mail_url,
+    mail_url, mail_variables,
     prelude::*,
     tls,
 };
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Smtp>(About {
     name: "smtp",
+    title: "Mail",
     docs: "https://www.rfc-editor.org/rfc/rfc5321",
     transport: Transport::Smtp,
     dialect: Dialect::Plain,
@@ -40,6 +41,13 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Smtp>(About {
         "mailto://bell:app-password-4711@gmail.com",
     ],
     read: mail_url::read,
+    ..Urls::NONE
+})
+.with_variables(Variables {
+    name: "smtp",
+    needs: &["SMTP_SERVER", "SMTP_EMAIL", "SMTP_PASSWORD"],
+    takes: &["SMTP_SSL", "SMTP_NAME", "SMTP_EMAIL_TO", "SMTP_TO"],
+    read: mail_variables::read,
 });
 
 /// Mail through your mail provider's server.

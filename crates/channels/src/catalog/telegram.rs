@@ -1,18 +1,28 @@
-use std::time::Duration;
-
-use deskbell_core::delivery::Failure;
 use serde::Serialize;
 
 use crate::prelude::*;
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Telegram>(About {
     name: "telegram",
+    title: "Telegram",
     docs: "https://core.telegram.org/bots/api#sendmessage",
     transport: Transport::Http {
         accepted: r#"{"ok":true,"result":{"message_id":17}}"#,
-        refused: Some(
-            r#"{"ok":false,"error_code":400,"description":"Bad Request: chat not found"}"#,
-        ),
+        verdict: Verdict {
+            id: Some("/result/message_id"),
+            code: Some("/error_code"),
+            reason: &["/description"],
+            wait: Wait::Seconds("/parameters/retry_after"),
+            hints: &[("404", "check `token`")],
+            ..Verdict::field("/ok", &["true"])
+        },
+        refusals: &[
+            Refusal::permanent(400, r#"{"ok":false,"error_code":400,"description":"Bad Request: chat not found"}"#),
+            Refusal::permanent(200, r#"{"ok":false,"error_code":400,"description":"Bad Request: chat not found"}"#),
+            Refusal::permanent(401, r#"{"ok":false,"error_code":401,"description":"Unauthorized"}"#),
+            Refusal::permanent(403, r#"{"ok":false,"error_code":403,"description":"Forbidden: bot was blocked by the user"}"#),
+            Refusal::after(7, 429, r#"{"ok":false,"error_code":429,"description":"Too Many Requests: retry after 7","parameters":{"retry_after":7}}"#),
+        ],
     },
     dialect: Dialect::TelegramHtml,
     // 4,096 UTF-16 units for title and body together, counted without tags.
@@ -27,6 +37,13 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Telegram>(About {
     schemes: &["tgram"],
     examples: &["tgram://110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw/-1001234567890"],
     read,
+    ..Urls::NONE
+})
+.with_variables(Variables {
+    name: "telegram",
+    needs: &["TG_BOT_TOKEN", "TG_USER_ID"],
+    takes: &["TG_API_HOST", "TG_PROXY_HOST", "TG_PROXY_PORT", "TG_PROXY_AUTH"],
+    read: variables,
 });
 
 /// Messages from a Telegram bot to a person, a group or a channel.
@@ -42,8 +59,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Telegram>(About {
 struct Telegram {
     /// Token of the bot.
     token: Secret,
-    /// The chat: its number, or `@name` of a public channel.
-    chat_id: ChatId,
+    /// The chat: its number, or `@name` of a public channel. Several get a message each.
+    chat_id: Targets<ChatId>,
     /// Number of the topic, in a group that has topics.
     topic: Option<i64>,
     /// Address of the Bot API.
@@ -71,24 +88,43 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     let topic = url.parameter("topic").or_else(|| url.parameter("thread"));
     let topic = topic.map(|topic| topic.parse::<i64>()).transpose();
     let topic = topic.map_err(|_| url.wrong("has a `topic` that is no number"))?;
-    let chat = match url.parameter("to") {
-        Some(chat) => chat,
-        None => url.only("chat")?,
-    };
+    let chats = url.targets().ok_or_else(|| url.wrong("names no chat"))?;
     Ok(url::options([
-        ("token", Some(url.authority.clone().into())),
-        ("chat_id", Some(chat.into())),
+        ("token", url.authority().map(Into::into)),
+        ("chat_id", Some(chats)),
         ("topic", topic.map(Into::into)),
     ]))
 }
 
+fn variables(set: &Set<'_>) -> Result<toml::Table, Wrong> {
+    let mut table =
+        set.table(&[("token", "TG_BOT_TOKEN"), ("chat_id", "TG_USER_ID"), ("api", "TG_API_HOST")]);
+    if let Some(host) = set.get("TG_PROXY_HOST") {
+        let Some(port) = set.get("TG_PROXY_PORT") else {
+            return Err(Wrong {
+                variable: "TG_PROXY_PORT",
+                reason: "it is not set, and TG_PROXY_HOST needs it",
+            });
+        };
+        // Its login may stand in the host already.
+        let login = set.get("TG_PROXY_AUTH").filter(|_| !host.contains('@'));
+        let login = login.map(|login| format!("{login}@")).unwrap_or_default();
+        table.insert("proxy".to_owned(), format!("http://{login}{host}:{port}").into());
+    }
+    Ok(table)
+}
+
 #[async_trait]
 impl Channel for Telegram {
+    fn targets(&self) -> usize {
+        self.chat_id.count()
+    }
+
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
         let html = text(message, KIND.about.dialect);
         match self.tell(message, html, Some("HTML"), cx).await {
             // Better without marks than not at all.
-            Err(Refusal::Marks(_)) => self
+            Err(NotTaken::Marks(_)) => self
                 .tell(message, text(message, Dialect::Plain), None, cx)
                 .await
                 .map_err(SendError::from),
@@ -116,9 +152,9 @@ impl Telegram {
         text: String,
         parse_mode: Option<&str>,
         cx: &SendContext,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<Receipt, NotTaken> {
         let mut call = Call {
-            chat_id: &self.chat_id,
+            chat_id: self.chat_id.at(cx),
             text,
             parse_mode,
             link_preview_options: json!({ "is_disabled": true }),
@@ -130,7 +166,7 @@ impl Telegram {
         if let Some(id) = earlier.and_then(|id| id.parse::<i64>().ok()) {
             (call.message_id, call.message_thread_id) = (Some(id), None);
             return match self.call("editMessageText", &call, cx).await {
-                Err(Refusal::Unchanged) => Ok(Receipt { message_id: Some(id.to_string()) }),
+                Err(NotTaken::Unchanged) => Ok(Receipt { message_id: Some(id.to_string()) }),
                 outcome => outcome,
             };
         }
@@ -144,19 +180,10 @@ impl Telegram {
         method: &str,
         call: &Call<'_>,
         cx: &SendContext,
-    ) -> Result<Receipt, Refusal> {
+    ) -> Result<Receipt, NotTaken> {
         let address = self.api.at(&[&format!("bot{}", self.token.expose()), method]);
         let reply = cx.post(&address).via(self.proxy.as_ref()).json(call).answered().await?;
-        let Ok(answer) = reply.json() else {
-            // Without a verdict the status decides, and 2xx alone is not success.
-            reply.accepted()?.json()?;
-            return Ok(Receipt::default());
-        };
-        if answer.get("ok") == Some(&Value::Bool(true)) {
-            Ok(receipt(&answer, "/result/message_id"))
-        } else {
-            Err(refusal(&answer, &reply.failure(), cx))
-        }
+        KIND.verdict().judge(KIND.about.title, &reply).map_err(|error| not_taken(&reply, error))
     }
 }
 
@@ -177,7 +204,7 @@ struct Call<'a> {
 }
 
 /// Why the Bot API did not take a call.
-enum Refusal {
+enum NotTaken {
     /// It cannot read the marks in the text.
     Marks(SendError),
     /// The message says this already.
@@ -186,38 +213,31 @@ enum Refusal {
     Other(SendError),
 }
 
-impl From<SendError> for Refusal {
+impl From<SendError> for NotTaken {
     fn from(error: SendError) -> Self {
         Self::Other(error)
     }
 }
 
-impl From<Refusal> for SendError {
-    fn from(refusal: Refusal) -> Self {
+impl From<NotTaken> for SendError {
+    fn from(refusal: NotTaken) -> Self {
         match refusal {
-            Refusal::Marks(error) | Refusal::Other(error) => error,
-            Refusal::Unchanged => Self::permanent("the message is not modified"),
+            NotTaken::Marks(error) | NotTaken::Other(error) => error,
+            NotTaken::Unchanged => Self::permanent("the message is not modified"),
         }
     }
 }
 
-/// What a refusal means; `by_status` is what its status says.
-fn refusal(answer: &Value, by_status: &SendError, cx: &SendContext) -> Refusal {
-    let told = answer.get("description").and_then(Value::as_str).unwrap_or("no description");
-    let code = answer.get("error_code").and_then(Value::as_u64).unwrap_or_default();
-    let mut message = format!("Telegram refused with {code}: {}", cx.excerpt(told));
+/// What can be done about `error`, which `reply` means.
+fn not_taken(reply: &Reply, error: SendError) -> NotTaken {
+    let answer = reply.json().unwrap_or_default();
     if let Some(chat) = answer.pointer("/parameters/migrate_to_chat_id") {
-        message = format!("the group became a supergroup; set `chat_id` to {chat}");
+        let message = format!("the group became a supergroup; set `chat_id` to {chat}");
+        return NotTaken::Other(SendError { message, ..error });
     }
-    let asked = answer.pointer("/parameters/retry_after").and_then(Value::as_u64);
-    let failure = match asked {
-        Some(seconds) => Failure::Temporary { retry_after: Some(Duration::from_secs(seconds)) },
-        None => by_status.failure,
-    };
-    let error = SendError { failure, message };
-    match told {
-        told if told.contains("can't parse entities") => Refusal::Marks(error),
-        told if told.contains("message is not modified") => Refusal::Unchanged,
-        _ => Refusal::Other(error),
+    match answer.get("description").and_then(Value::as_str).unwrap_or_default() {
+        told if told.contains("can't parse entities") => NotTaken::Marks(error),
+        told if told.contains("message is not modified") => NotTaken::Unchanged,
+        _ => NotTaken::Other(error),
     }
 }

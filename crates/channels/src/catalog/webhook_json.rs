@@ -10,8 +10,9 @@ use crate::{envelope::Envelope, prelude::*};
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<WebhookJson>(About {
     name: "webhook_json",
+    title: "the webhook",
     docs: "https://www.standardwebhooks.com",
-    transport: Transport::Http { accepted: "", refused: None },
+    transport: Transport::Http { accepted: "", verdict: Verdict::STATUS, refusals: &[] },
     dialect: Dialect::Markdown,
     limits: Limits::NONE,
     edits: false,
@@ -26,6 +27,13 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<WebhookJson>(About {
     schemes: &["json", "jsons"],
     examples: &["jsons://hooks.example.com/deskbell/9f86d081884c7d65?+X-Team=team-secret-77"],
     read,
+    ..Urls::NONE
+})
+.with_variables(Variables {
+    name: "webhook",
+    needs: &["WEBHOOK_URL"],
+    takes: &["WEBHOOK_METHOD", "WEBHOOK_BODY", "WEBHOOK_HEADERS"],
+    read: variables,
 });
 
 /// Hands each message as JSON to a program of yours.
@@ -57,9 +65,11 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     if url.parameter("method").is_some_and(|method| !method.eq_ignore_ascii_case("post")) {
         return Err(url.wrong("has a `method` that is not POST"));
     }
-    let path: Vec<_> = url.path.iter().map(String::as_str).collect();
+    let path = url.rest();
+    let path: Vec<_> = path.iter().map(String::as_str).collect();
+    let (user, password) = (url.user.take(), url.password.take());
     let web = Address::parse(&url.web()?).ok_or_else(|| url.wrong("names no host"))?;
-    let mut address = web.at(&path).as_user(url.user.as_deref(), url.password.as_deref());
+    let mut address = web.at(&path).as_user(user.as_deref(), password.as_deref());
     for (name, value) in url.parameters('-') {
         address = address.with(&name, &value);
     }
@@ -69,6 +79,32 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         ("url", Some(address.url().as_str().into())),
         ("headers", (!headers.is_empty()).then(|| headers.into())),
     ]))
+}
+
+/// The address and headers of a custom webhook. One with a text of its own would get ours instead, which nothing there
+/// expects, so it is left out.
+fn variables(set: &Set<'_>) -> Result<toml::Table, Wrong> {
+    if set.get("WEBHOOK_BODY").is_some() {
+        return Err(Wrong { variable: "WEBHOOK_BODY", reason: "templates are not supported" });
+    }
+    if set.get("WEBHOOK_METHOD").is_some_and(|method| !method.eq_ignore_ascii_case("post")) {
+        return Err(Wrong { variable: "WEBHOOK_METHOD", reason: "expected POST" });
+    }
+    let address = set.get("WEBHOOK_URL").unwrap_or_default();
+    if address.contains("$title") || address.contains("$content") {
+        return Err(Wrong { variable: "WEBHOOK_URL", reason: "templates are not supported" });
+    }
+    let mut table = set.table(&[("url", "WEBHOOK_URL")]);
+    let headers = set.get("WEBHOOK_HEADERS").unwrap_or_default();
+    let headers: toml::Table = headers
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.trim().to_owned(), value.trim().into()))
+        .collect();
+    if !headers.is_empty() {
+        table.insert("headers".to_owned(), headers.into());
+    }
+    Ok(table)
 }
 
 #[async_trait]

@@ -50,7 +50,7 @@ impl Writer {
             Event::Code(code) => {
                 let (before, after) = self.marks.code;
                 self.write(before);
-                self.text(&code);
+                self.write(&(self.marks.escape_code)(&code));
                 self.write(after);
             }
             // HTML means nothing here: whoever writes `Vec<String>` wants to see it.
@@ -162,11 +162,10 @@ impl Writer {
 
     /// Writes `text`, which means nothing but itself.
     fn text(&mut self, text: &str) {
-        let escaped = (self.marks.escape)(text);
         if self.code.is_some() {
-            self.write(&escaped);
+            self.write(&(self.marks.escape_code)(text));
         } else {
-            self.write(&escaped.replace('\n', self.marks.line));
+            self.write(&(self.marks.escape)(text).replace('\n', self.marks.line));
         }
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Marks {
     pub between: &'static str,
     /// A text, escaped.
     pub escape: fn(&str) -> String,
+    /// A text inside of the marks of code, escaped.
+    pub escape_code: fn(&str) -> String,
     /// A block of code, escaped, with its language.
     pub pre: fn(&str, &str) -> String,
     /// Quoted parts, rendered.
@@ -45,6 +47,7 @@ pub(super) const PLAIN: Marks = Marks {
     line: "\n",
     between: "\n\n",
     escape: str::to_owned,
+    escape_code: str::to_owned,
     pre: |code, _| code.to_owned(),
     quote: |parts| prefixed(parts, "> "),
     link: |label, address| match label {
@@ -62,6 +65,7 @@ pub(super) const TELEGRAM: Marks = Marks {
     heading: ("<b>", "</b>"),
     bullet: Some("• "),
     escape: html,
+    escape_code: html,
     pre: |code, language| {
         if language.is_empty() {
             format!("<pre>{code}</pre>")
@@ -89,6 +93,7 @@ pub(super) const HTML: Marks = Marks {
     line: "<br>\n",
     between: "\n",
     escape: html,
+    escape_code: html,
     pre: |code, _| format!("<pre>{code}</pre>"),
     quote: |parts| format!("<blockquote>{parts}</blockquote>"),
     link: anchor,
@@ -100,11 +105,94 @@ pub(super) const DINGTALK: Marks = Marks {
     heading: ("### ", ""),
     line: "\n\n",
     escape: dingtalk,
+    escape_code: dingtalk,
     pre: |code, _| code.replace('\n', "\n\n"),
     link: |label, address| {
         let address = address.replace('(', "%28").replace(')', "%29").replace(' ', "%20");
         format!("[{label}]({address})")
     },
+    ..PLAIN
+};
+
+pub(super) const CHAT: Marks = Marks {
+    bold: ("**", "**"),
+    italic: ("*", "*"),
+    strike: ("~~", "~~"),
+    code: ("`", "`"),
+    heading: ("### ", ""),
+    escape: |text| unmentioned(&markdown(text)),
+    escape_code: |text| unmentioned(&without_fences(text)),
+    pre: fenced,
+    link: bracketed,
+    ..PLAIN
+};
+
+pub(super) const DISCORD: Marks = Marks { escape: discord, escape_code: without_fences, ..CHAT };
+
+pub(super) const SLACK: Marks = Marks {
+    bold: ("*", "*"),
+    italic: ("_", "_"),
+    strike: ("~", "~"),
+    code: ("`", "`"),
+    heading: ("*", "*"),
+    bullet: Some("• "),
+    escape: slack,
+    escape_code: slack,
+    pre: |code, _| fenced(code, ""),
+    link: |label, address| match label {
+        "" => format!("<{}>", slack_address(address)),
+        label if label == slack(address) => format!("<{}>", slack_address(address)),
+        label => format!("<{}|{}>", slack_address(address), label.replace('|', "¦")),
+    },
+    ..PLAIN
+};
+
+/// Google Chat reads `<` only where a link or a mention follows, and knows no escapes.
+pub(super) const GOOGLE_CHAT: Marks = Marks {
+    escape: |text| text.replace("<users/", "<\u{2060}users/"),
+    escape_code: str::to_owned,
+    ..SLACK
+};
+
+pub(super) const WHATSAPP: Marks = Marks {
+    bold: ("*", "*"),
+    italic: ("_", "_"),
+    strike: ("~", "~"),
+    code: ("```", "```"),
+    heading: ("*", "*"),
+    pre: |code, _| fenced(code, ""),
+    ..PLAIN
+};
+
+pub(super) const WECOM: Marks = Marks {
+    bold: ("**", "**"),
+    code: ("`", "`"),
+    heading: ("### ", ""),
+    escape: |text| text.replace("<@", "<\u{2060}@").replace("<font", "<\u{2060}font"),
+    link: bracketed,
+    ..PLAIN
+};
+
+pub(super) const FEISHU: Marks = Marks {
+    bold: ("**", "**"),
+    italic: ("*", "*"),
+    strike: ("~~", "~~"),
+    heading: ("**", "**"),
+    escape: feishu,
+    escape_code: feishu,
+    pre: fenced,
+    link: bracketed,
+    ..PLAIN
+};
+
+pub(super) const PUSHOVER: Marks = Marks {
+    bold: ("<b>", "</b>"),
+    italic: ("<i>", "</i>"),
+    heading: ("<b>", "</b>"),
+    bullet: Some("• "),
+    escape: html,
+    escape_code: html,
+    link: anchor,
     ..PLAIN
 };
 
@@ -137,4 +225,91 @@ fn prefixed(parts: &str, prefix: &str) -> String {
         .map(|line| if line.is_empty() { String::new() } else { format!("{prefix}{line}") })
         .collect();
     lines.join("\n")
+}
+
+/// Text with everything escaped that Markdown reads, as far as it could mean something where it stands.
+fn markdown(text: &str) -> String {
+    escaped(text, |character, _| {
+        matches!(character, '\\' | '`' | '*' | '_' | '~' | '[' | ']' | '|')
+    })
+}
+
+/// Discord reads Markdown, and mentions and emoji between `<` and `>`.
+fn discord(text: &str) -> String {
+    escaped(text, |character, next| match character {
+        '\\' | '`' | '*' | '_' | '~' | '|' => true,
+        '<' => next.is_some_and(|next| matches!(next, '@' | '#' | ':' | 'a' | 't' | '/')),
+        _ => false,
+    })
+}
+
+/// Text with a backslash before each character that `means` something before the one that follows it. At the start of
+/// a line the marks of headings, quotes and lists mean something too.
+fn escaped(text: &str, means: impl Fn(char, Option<char>) -> bool) -> String {
+    let mut written = String::with_capacity(text.len());
+    let mut at_start = true;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let next = characters.peek().copied();
+        let opens_line = at_start
+            && (matches!(character, '#' | '>')
+                || (matches!(character, '-' | '+') && next == Some(' ')));
+        if opens_line || means(character, next) {
+            written.push('\\');
+        }
+        written.push(character);
+        at_start = character == '\n' || (at_start && character == ' ');
+    }
+    written
+}
+
+/// Text in which nobody is called: an invisible joiner takes the meaning of an `@` before a name.
+pub(super) fn unmentioned(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    let mut previous = ' ';
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        written.push(character);
+        let names = characters.peek().is_some_and(|next| next.is_alphanumeric() || *next == '*');
+        // An address of mail is no mention.
+        if character == '@' && names && !previous.is_alphanumeric() {
+            written.push('\u{2060}');
+        }
+        previous = character;
+    }
+    written
+}
+
+/// Slack reads these three as what they stand for (docs.slack.dev, "Formatting message text").
+fn slack(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn slack_address(address: &str) -> String {
+    slack(address).replace('|', "%7C")
+}
+
+/// Feishu reads these as what they stand for, and knows tags such as `<at>`.
+fn feishu(text: &str) -> String {
+    let entities = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    ["*", "~", "[", "]", "`"]
+        .iter()
+        .zip(["&#42;", "&#126;", "&#91;", "&#93;", "&#96;"])
+        .fold(entities, |text, (character, entity)| text.replace(character, entity))
+}
+
+/// A block of code between fences.
+fn fenced(code: &str, language: &str) -> String {
+    format!("```{language}\n{code}\n```")
+}
+
+/// Code that cannot end the block or the marks that it stands in.
+fn without_fences(code: &str) -> String {
+    code.replace('`', "\u{2cb}")
+}
+
+fn bracketed(label: &str, address: &str) -> String {
+    let address = address.replace('(', "%28").replace(')', "%29").replace(' ', "%20");
+    let label = if label.is_empty() { address.clone() } else { label.to_owned() };
+    format!("[{label}]({address})")
 }

@@ -66,11 +66,15 @@ pub(crate) fn retry_after_is_honoured(kind: &'static ChannelKind) {
     }
 }
 
-/// Row 109: the verdict is in the body.
-pub(crate) fn a_refusal_under_200_is_a_failure(kind: &'static ChannelKind) {
-    let Transport::Http { refused: Some(refused), .. } = kind.about.transport else { return };
-    let reply = ResponseTemplate::new(200).set_body_raw(refused, "application/json");
-    assert!(outcome(kind, reply).is_err(), "{refused} counted as success");
+/// Rows 108 and 109: what the service really answers means what the service means by it.
+pub(crate) fn refusals_mean_what_the_far_end_means(kind: &'static ChannelKind) {
+    let Transport::Http { refusals, .. } = kind.about.transport else { return };
+    for refusal in refusals {
+        let reply = ResponseTemplate::new(refusal.status);
+        let reply = reply.set_body_raw(refusal.body, "application/json");
+        let error = outcome(kind, reply).expect_err(refusal.body);
+        assert_eq!(error.failure, refusal.meaning.failure(), "{}: {error}", refusal.body);
+    }
 }
 
 /// Row 109: a proxy's login page answers 200 too.
@@ -135,7 +139,7 @@ pub(crate) fn errors_keep_secrets(kind: &'static ChannelKind) {
                 .mount(&server)
                 .await;
             let cx = crate::sample::context(&text, Some(&server.uri()));
-            deskbell_channels::deliver(kind, &*channel(kind), &text, &cx).await
+            deskbell_channels::deliver(kind, &*channel(kind), &text, &cx).await.first()
         });
         shown.extend(outcome.err().map(|error| format!("{error} {error:?}")));
     }

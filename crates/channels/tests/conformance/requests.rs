@@ -108,17 +108,22 @@ pub(crate) fn odd_text_arrives_literally(kind: &'static ChannelKind) {
         assert!(!text.contains(deceives), "{text:?}");
         assert!(!text.contains("\nBcc:"), "a header was forged: {text}");
     }
-    let readable = |text: &String| match kind.about.dialect {
-        Dialect::TelegramHtml => text
-            .replace("&lt;", "<")
-            .replace("&gt;", ">")
-            .replace("&quot;", "\"")
-            .replace("&amp;", "&"),
-        _ => text.clone(),
-    };
-    assert!(texts.iter().any(|text| readable(text).contains(ODD)), "{texts:#?}");
+    assert!(texts.iter().any(|text| read(kind, text).contains(ODD)), "{texts:#?}");
     if kind.about.dialect == Dialect::TelegramHtml {
         assert!(!texts.iter().any(|text| text.contains("<script>")), "{texts:#?}");
+    }
+}
+
+/// `text` as somebody reads it who is shown what the kind sends.
+fn read(kind: &ChannelKind, text: &str) -> String {
+    let entities = |text: &str| {
+        text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+    };
+    match kind.about.dialect {
+        Dialect::TelegramHtml | Dialect::Html | Dialect::Slack => entities(text),
+        Dialect::Discord => text.replace('\\', "").replace("  ", " \\\\ "),
+        Dialect::ChatMarkdown => text.replace('\u{2060}', ""),
+        _ => text.to_owned(),
     }
 }
 
@@ -220,9 +225,10 @@ fn receipt() -> Receipt {
 }
 
 pub(crate) fn a_step_takes_the_place_of_the_last(kind: &'static ChannelKind) {
-    let edit = |edit| {
-        let (outcome, requests) =
-            attempt_in(kind, &step("uploading"), &[], accepted(kind), |cx| cx.edit = edit);
+    let edit = |earlier: Option<Receipt>| {
+        let (outcome, requests) = attempt_in(kind, &step("uploading"), &[], accepted(kind), |cx| {
+            cx.earlier = earlier.into_iter().collect();
+        });
         outcome.unwrap();
         assert_eq!(requests.len(), 1);
         format!("{} {}", requests[0].url, String::from_utf8_lossy(&requests[0].body))
@@ -235,7 +241,7 @@ pub(crate) fn a_step_takes_the_place_of_the_last(kind: &'static ChannelKind) {
 pub(crate) fn an_edit_that_is_refused_is_sent_anew(kind: &'static ChannelKind) {
     let gone = ResponseTemplate::new(400);
     let (outcome, requests) = attempt_in(kind, &step("uploading"), &[gone], accepted(kind), |cx| {
-        cx.edit = Some(receipt());
+        cx.earlier = vec![receipt()];
     });
     outcome.unwrap();
     assert_eq!(requests.len(), 2);

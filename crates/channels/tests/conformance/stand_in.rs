@@ -54,7 +54,7 @@ pub(crate) fn attempt_in(
         Mock::given(any()).respond_with(rest).mount(&server).await;
         let mut cx = context(message, Some(&server.uri()));
         change(&mut cx);
-        let outcome = deliver(kind, &*channel(kind), message, &cx).await;
+        let outcome = deliver(kind, &*channel(kind), message, &cx).await.first();
         (outcome, server.received_requests().await.unwrap())
     })
 }
@@ -91,7 +91,7 @@ pub(crate) fn attempt_at_port(
     }
     let channel = kind.build(options).unwrap();
     let cx = SendContext { timeout, ..context(message, stand_in.as_deref()) };
-    block_on(deliver(kind, &*channel, message, &cx))
+    block_on(deliver(kind, &*channel, message, &cx)).first()
 }
 
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -24,7 +24,7 @@ async fn the_robot_accepts_the_signature_row_112() {
 
     let error = channel("SECwrong-secret").deliver(&message, &cx).await.unwrap_err();
     assert_eq!(error.failure, Failure::Permanent);
-    assert!(error.message.ends_with("sign not match"), "{error}");
+    assert!(error.message.contains("sign not match"), "{error}");
 }
 
 #[tokio::test]

@@ -120,12 +120,11 @@ fn limits(limits: Limits) -> String {
     format!("title {} and text {} {unit}{often}", limits.title, limits.body)
 }
 
-fn success(kind: &ChannelKind) -> &'static str {
+fn success(kind: &ChannelKind) -> String {
     match kind.about.transport {
-        Transport::Http { refused: Some(_), .. } => "status 200 to 299 and a body that says so",
-        Transport::Http { refused: None, .. } => "status 200 to 299",
-        Transport::Smtp => "the server took the mail",
-        Transport::Mqtt => "the broker acknowledged the message",
-        Transport::Local => "it was written",
+        Transport::Http { verdict, .. } => verdict.described(),
+        Transport::Smtp => "the server took the mail".to_owned(),
+        Transport::Mqtt => "the broker acknowledged the message".to_owned(),
+        Transport::Local => "it was written".to_owned(),
     }
 }

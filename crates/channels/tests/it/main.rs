@@ -38,6 +38,6 @@ fn configured(name: &str, options: &str) -> Configured {
 
 impl Configured {
     async fn deliver(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
-        deliver(self.kind, &*self.channel, message, cx).await
+        deliver(self.kind, &*self.channel, message, cx).await.first()
     }
 }

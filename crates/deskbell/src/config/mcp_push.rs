@@ -5,8 +5,11 @@
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
+use deskbell_channels::{
+    kinds,
+    variables::{Set, Variables, Wrong},
+};
 use deskbell_core::ChannelName;
-use toml::Table;
 
 use super::{
     ChannelOptions,
@@ -25,206 +28,62 @@ pub struct Imported {
     pub findings: Vec<Finding>,
 }
 
-/// A channel that variables can describe: its name here, its kind, the variables that must be set, and the rest.
-struct Described {
-    name: &'static str,
-    kind: &'static str,
-    needs: &'static [&'static str],
-    options: fn(&Variables<'_>) -> Result<Table, (&'static str, &'static str)>,
-}
-
-const CHANNELS: &[Described] = &[
-    Described {
-        name: "console",
-        kind: "console",
-        needs: &["CONSOLE"],
-        options: |_| Ok(Table::new()),
-    },
-    Described {
-        name: "dingtalk",
-        kind: "dingtalk_bot",
-        needs: &["DD_BOT_TOKEN"],
-        options: |variables| {
-            Ok(variables.table(&[("token", "DD_BOT_TOKEN"), ("secret", "DD_BOT_SECRET")]))
-        },
-    },
-    Described { name: "ntfy", kind: "ntfy", needs: &["NTFY_TOPIC"], options: ntfy },
-    Described {
-        name: "smtp",
-        kind: "smtp",
-        needs: &["SMTP_SERVER", "SMTP_EMAIL", "SMTP_PASSWORD"],
-        options: smtp,
-    },
-    Described {
-        name: "telegram",
-        kind: "telegram",
-        needs: &["TG_BOT_TOKEN", "TG_USER_ID"],
-        options: telegram,
-    },
-    Described { name: "webhook", kind: "webhook_json", needs: &["WEBHOOK_URL"], options: webhook },
-];
+/// The variable with titles that are never pushed, one on each line.
+const SKIP_TITLES: &str = "SKIP_PUSH_TITLE";
 
 /// Every variable that is looked at; lines of `config.sh` with other names are passed over.
-const KNOWN: &[&str] = &[
-    "CONSOLE",
-    "DD_BOT_TOKEN",
-    "DD_BOT_SECRET",
-    "NTFY_TOPIC",
-    "NTFY_URL",
-    "NTFY_TOKEN",
-    "NTFY_USERNAME",
-    "NTFY_PASSWORD",
-    "SMTP_SERVER",
-    "SMTP_SSL",
-    "SMTP_EMAIL",
-    "SMTP_PASSWORD",
-    "SMTP_NAME",
-    "SMTP_EMAIL_TO",
-    "SMTP_TO",
-    "TG_BOT_TOKEN",
-    "TG_USER_ID",
-    "TG_API_HOST",
-    "TG_PROXY_HOST",
-    "TG_PROXY_PORT",
-    "TG_PROXY_AUTH",
-    "WEBHOOK_URL",
-    "WEBHOOK_METHOD",
-    "WEBHOOK_BODY",
-    "WEBHOOK_HEADERS",
-    "SKIP_PUSH_TITLE",
-];
+fn known() -> impl Iterator<Item = &'static str> {
+    let of_channels =
+        described().flat_map(|(_, variables)| variables.needs.iter().chain(variables.takes));
+    of_channels.copied().chain([SKIP_TITLES])
+}
+
+/// The kinds that variables can describe.
+fn described() -> impl Iterator<Item = (&'static str, Variables)> {
+    kinds().iter().filter_map(|kind| Some((kind.about.name, kind.variables?)))
+}
 
 /// The channels and titles that `variables` and the text of a `config.sh` describe.
 pub fn import(variables: &BTreeMap<String, String>, config_sh: Option<(&Path, &str)>) -> Imported {
-    let variables = Variables::of(variables, config_sh);
+    let variables = Written::of(variables, config_sh);
+    let set = variables.set();
     let mut imported = Imported::default();
-    for described in CHANNELS {
+    for (kind, described) in described() {
         let Some((first, rest)) = described.needs.split_first() else {
             continue;
         };
-        let Some(place) = variables.place(first) else {
+        let Some(place) = variables.place(first).filter(|_| set.has(first)) else {
             continue;
         };
-        let options = match rest.iter().find(|needed| variables.get(needed).is_none()) {
-            Some(missing) => Err((*missing, "it is not set, and the channel needs it")),
-            None => (described.options)(&variables),
+        let options = match rest.iter().find(|needed| !set.has(needed)) {
+            Some(missing) => {
+                Err(Wrong { variable: missing, reason: "it is not set, and the channel needs it" })
+            }
+            None => (described.read)(&set),
         };
         match (options, described.name.parse()) {
             (Ok(options), Ok(name)) => {
-                let kind = described.kind.to_owned();
-                let options = ChannelOptions { kind, options, per_minute: None };
+                let options = ChannelOptions { kind: kind.to_owned(), options, per_minute: None };
                 imported.channels.insert(name, options);
             }
-            (Err((variable, message)), _) => {
+            (Err(Wrong { variable, reason }), _) => {
                 let key = format!("channels.{}", described.name);
-                let finding = Finding::problem(place, key, format!("{variable}: {message}"));
+                let finding = Finding::problem(place, key, format!("{variable}: {reason}"));
                 imported.findings.push(finding);
             }
             (Ok(_), Err(_)) => {}
         }
     }
-    let titles = variables.get("SKIP_PUSH_TITLE").unwrap_or_default();
+    let titles = set.get(SKIP_TITLES).unwrap_or_default();
     let titles = titles.lines().map(str::trim).filter(|title| !title.is_empty());
     imported.skip_titles.extend(titles.map(str::to_owned));
     imported
 }
 
-fn ntfy(variables: &Variables<'_>) -> Result<Table, (&'static str, &'static str)> {
-    Ok(variables.table(&[
-        ("topic", "NTFY_TOPIC"),
-        ("server", "NTFY_URL"),
-        ("token", "NTFY_TOKEN"),
-        ("user", "NTFY_USERNAME"),
-        ("password", "NTFY_PASSWORD"),
-    ]))
-}
+/// The known variables, and where each is written.
+struct Written<'a>(BTreeMap<&'static str, (&'a str, Place)>);
 
-fn telegram(variables: &Variables<'_>) -> Result<Table, (&'static str, &'static str)> {
-    let mut table = variables.table(&[
-        ("token", "TG_BOT_TOKEN"),
-        ("chat_id", "TG_USER_ID"),
-        ("api", "TG_API_HOST"),
-    ]);
-    if let Some(host) = variables.get("TG_PROXY_HOST") {
-        let Some(port) = variables.get("TG_PROXY_PORT") else {
-            return Err(("TG_PROXY_PORT", "it is not set, and TG_PROXY_HOST needs it"));
-        };
-        // Its login may stand in the host already.
-        let login = variables.get("TG_PROXY_AUTH").filter(|_| !host.contains('@'));
-        let login = login.map(|login| format!("{login}@")).unwrap_or_default();
-        table.insert("proxy".to_owned(), format!("http://{login}{host}:{port}").into());
-    }
-    Ok(table)
-}
-
-/// Mail to oneself unless it says to whom. Without SSL from the first byte the connection is upgraded, where mcp-push
-/// would send the password for everybody to read.
-fn smtp(variables: &Variables<'_>) -> Result<Table, (&'static str, &'static str)> {
-    let mut table = variables.table(&[("user", "SMTP_EMAIL"), ("password", "SMTP_PASSWORD")]);
-    let server = variables.get("SMTP_SERVER").unwrap_or_default();
-    let (host, port) = match server.rsplit_once(':') {
-        Some((host, port)) => {
-            let Ok(port) = port.parse::<u16>() else {
-                return Err(("SMTP_SERVER", "expected a host, or a host and a port"));
-            };
-            (host, Some(port))
-        }
-        None => (server, None),
-    };
-    table.insert("host".to_owned(), host.into());
-    if let Some(port) = port {
-        table.insert("port".to_owned(), i64::from(port).into());
-    }
-    let security = if variables.is_set("SMTP_SSL") { "tls" } else { "starttls" };
-    table.insert("security".to_owned(), security.into());
-    let address = variables.get("SMTP_EMAIL").unwrap_or_default();
-    let from = match variables.get("SMTP_NAME") {
-        Some(name) => format!("\"{}\" <{address}>", name.replace(['"', '\\'], "")),
-        None => address.to_owned(),
-    };
-    table.insert("from".to_owned(), from.into());
-    let readers = variables.get("SMTP_EMAIL_TO").or_else(|| variables.get("SMTP_TO"));
-    let readers: Vec<_> = readers
-        .unwrap_or(address)
-        .split([';', '；'])
-        .map(str::trim)
-        .filter(|reader| !reader.is_empty())
-        .map(toml::Value::from)
-        .collect();
-    table.insert("to".to_owned(), readers.into());
-    Ok(table)
-}
-
-/// The address and headers of a custom webhook. One with a text of its own would get ours instead, which nothing there
-/// expects, so it is left out.
-fn webhook(variables: &Variables<'_>) -> Result<Table, (&'static str, &'static str)> {
-    if variables.get("WEBHOOK_BODY").is_some() {
-        return Err(("WEBHOOK_BODY", "templates are not supported"));
-    }
-    if variables.get("WEBHOOK_METHOD").is_some_and(|method| !method.eq_ignore_ascii_case("post")) {
-        return Err(("WEBHOOK_METHOD", "expected POST"));
-    }
-    let address = variables.get("WEBHOOK_URL").unwrap_or_default();
-    if address.contains("$title") || address.contains("$content") {
-        return Err(("WEBHOOK_URL", "templates are not supported"));
-    }
-    let mut table = variables.table(&[("url", "WEBHOOK_URL")]);
-    let headers = variables.get("WEBHOOK_HEADERS").unwrap_or_default();
-    let headers: Table = headers
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .map(|(name, value)| (name.trim().to_owned(), value.trim().into()))
-        .collect();
-    if !headers.is_empty() {
-        table.insert("headers".to_owned(), headers.into());
-    }
-    Ok(table)
-}
-
-/// The known variables that are set, and where.
-struct Variables<'a>(BTreeMap<&'static str, (&'a str, Place)>);
-
-impl<'a> Variables<'a> {
+impl<'a> Written<'a> {
     fn of(variables: &'a BTreeMap<String, String>, config_sh: Option<(&Path, &'a str)>) -> Self {
         let mut found = BTreeMap::new();
         if let Some((path, script)) = config_sh {
@@ -237,44 +96,29 @@ impl<'a> Variables<'a> {
                 }
             }
         }
-        for name in KNOWN {
-            if let Some(value) = variables.get(*name).filter(|value| !value.is_empty()) {
-                let place = Place::of(Source::Variable((*name).to_owned()));
+        for name in known() {
+            if let Some(value) = variables.get(name).filter(|value| !value.is_empty()) {
+                let place = Place::of(Source::Variable(name.to_owned()));
                 found.insert(name, (value.as_str(), place));
             }
         }
-        found.retain(|_, (value, _)| !value.trim().is_empty() && !is_false(value));
         Self(found)
     }
 
-    fn get(&self, name: &str) -> Option<&'a str> {
-        self.0.get(name).map(|(value, _)| value.trim())
+    fn set(&self) -> Set<'a> {
+        self.0.iter().map(|(name, (value, _))| (*name, *value)).collect()
     }
 
     fn place(&self, name: &str) -> Option<Place> {
         self.0.get(name).map(|(_, place)| place.clone())
     }
-
-    fn is_set(&self, name: &str) -> bool {
-        self.0.contains_key(name)
-    }
-
-    /// A table of options, each from a variable, as far as they are set.
-    fn table(&self, options: &[(&str, &str)]) -> Table {
-        let set = options.iter().filter_map(|(option, name)| Some((*option, self.get(name)?)));
-        set.map(|(option, value)| (option.to_owned(), value.into())).collect()
-    }
-}
-
-fn is_false(value: &str) -> bool {
-    matches!(value.trim().to_ascii_lowercase().as_str(), "false" | "0")
 }
 
 /// The known variable that a line exports, with its value. Quotes go; nothing is expanded.
 fn exported(line: &str) -> Option<(&'static str, &str)> {
     let assignment = line.trim().strip_prefix("export")?;
     let (name, value) = assignment.strip_prefix([' ', '\t'])?.split_once('=')?;
-    let name = KNOWN.iter().find(|known| **known == name.trim())?;
+    let name = known().find(|known| *known == name.trim())?;
     let value = value.trim();
     let quoted = ['"', '\''].into_iter().find_map(|quote| {
         let inside = value.strip_prefix(quote)?;
@@ -296,7 +140,7 @@ mod tests {
     #[track_caller]
     fn check(variables: &[(&str, &str)], name: &str, kind: &str, options: &str) {
         let imported = imported(variables, "");
-        let expected: Table = toml::from_str(options).unwrap();
+        let expected: toml::Table = toml::from_str(options).unwrap();
         let channel = &imported.channels[&name.parse().unwrap()];
         assert_eq!((channel.kind.as_str(), &channel.options), (kind, &expected));
         let kind = deskbell_channels::kind(kind);

@@ -78,13 +78,14 @@ impl Attempt {
         let (now, http) = (self.clock.now(), self.ready.http.clone());
         let cx = SendContext {
             attempt: self.due.attempt,
-            edit: self.due.previous.clone(),
+            earlier: self.due.previous.clone().into_iter().collect(),
             timeout: self.options.timeout,
             ..SendContext::new(self.due.id.clone(), now, http)
         };
         let sending =
             deskbell_channels::deliver(self.ready.kind, &*self.ready.channel, &message, &cx);
         let caught = AssertUnwindSafe(sending).catch_unwind().await;
+        let caught = caught.map(deskbell_channels::Delivered::first);
         caught.unwrap_or_else(|_panic| Err(SendError::temporary("the channel's code panicked")))
     }
 

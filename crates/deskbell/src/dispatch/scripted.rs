@@ -177,6 +177,7 @@ impl Channel for Unbuilt {
 const fn about(name: &'static str, edits: bool) -> About {
     About {
         name,
+        title: "Scripted",
         docs: "",
         transport: Transport::Local,
         dialect: Dialect::Plain,

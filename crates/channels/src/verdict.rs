@@ -1,0 +1,330 @@
+//! What a far end's answer means: declared by the kind as data, and read here.
+//!
+//! Many far ends refuse under status 200, so the status alone is no success where the body says more.
+
+use std::time::Duration;
+
+use deskbell_core::delivery::{Failure, Receipt};
+use serde_json::Value;
+
+use crate::{
+    channel::{ChannelKind, SendError, Transport},
+    reply::{Reply, receipt},
+};
+
+/// How a far end says that it took a message, and what its refusals mean.
+///
+/// Places in a body are JSON pointers (RFC 6901).
+#[derive(Debug, Clone, Copy)]
+pub struct Verdict {
+    /// What an answer has that means success, beside a status of 2xx.
+    pub success: Success,
+    /// Where an accepted answer has the id of the message, if an edit needs one.
+    pub id: Option<&'static str>,
+    /// Where a refusal has its code, if that is not the field that means success.
+    pub code: Option<&'static str>,
+    /// Where a refusal explains itself; the first place that has a text counts.
+    pub reason: &'static [&'static str],
+    /// The codes of refusals that pass by themselves, whatever the status.
+    pub passing: &'static [Passing],
+    /// Where a refusal says how long to wait, beside the `Retry-After` header.
+    pub wait: Wait,
+    /// What a user can do about a code.
+    pub hints: &'static [(&'static str, &'static str)],
+}
+
+/// What means success, beside a status of 2xx.
+#[derive(Debug, Clone, Copy)]
+pub enum Success {
+    /// The status alone.
+    Status,
+    /// A body that is one of these words.
+    Body(&'static [&'static str]),
+    /// A field of the body that is one of these values, as JSON writes them without quotes.
+    Field(&'static str, &'static [&'static str]),
+    /// A field of the body that is there, usually the id of the message.
+    Present(&'static str),
+}
+
+/// A refusal that passes by itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Passing {
+    /// Its code.
+    pub code: &'static str,
+    /// How long to wait, in seconds, where the far end does not say; 0 leaves it to the retry.
+    pub wait_s: u64,
+}
+
+impl Passing {
+    /// A refusal that passes at some time.
+    pub const fn soon(code: &'static str) -> Self {
+        Self { code, wait_s: 0 }
+    }
+
+    /// A refusal that passes after `wait_s` seconds.
+    pub const fn after(wait_s: u64, code: &'static str) -> Self {
+        Self { code, wait_s }
+    }
+}
+
+/// Where a refusal says how long to wait.
+#[derive(Debug, Clone, Copy)]
+pub enum Wait {
+    /// In the `Retry-After` header or nowhere.
+    Header,
+    /// In seconds at a place in the body.
+    Seconds(&'static str),
+    /// In milliseconds at a place in the body.
+    Milliseconds(&'static str),
+    /// In seconds, in a header of the far end's own.
+    SecondsIn(&'static str),
+    /// As a Unix time in seconds, in a header of the far end's own.
+    UntilIn(&'static str),
+}
+
+/// A real answer that is no success, for the conformance suite.
+#[derive(Debug, Clone, Copy)]
+pub struct Refusal {
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub body: &'static str,
+    /// What it means.
+    pub meaning: Meaning,
+}
+
+/// What a refusal means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// It does not pass: a bad token, an unknown chat.
+    Permanent,
+    /// It passes at some time.
+    Temporary,
+    /// It passes after this many seconds.
+    After(u64),
+}
+
+impl Refusal {
+    /// A refusal for good.
+    pub const fn permanent(status: u16, body: &'static str) -> Self {
+        Self { status, body, meaning: Meaning::Permanent }
+    }
+
+    /// A refusal that passes.
+    pub const fn temporary(status: u16, body: &'static str) -> Self {
+        Self { status, body, meaning: Meaning::Temporary }
+    }
+
+    /// A refusal that passes after `seconds`.
+    pub const fn after(seconds: u64, status: u16, body: &'static str) -> Self {
+        Self { status, body, meaning: Meaning::After(seconds) }
+    }
+}
+
+impl Meaning {
+    /// The failure that stands for it.
+    pub const fn failure(self) -> Failure {
+        match self {
+            Self::Permanent => Failure::Permanent,
+            Self::Temporary => Failure::Temporary { retry_after: None },
+            Self::After(seconds) => {
+                Failure::Temporary { retry_after: Some(Duration::from_secs(seconds)) }
+            }
+        }
+    }
+}
+
+impl Verdict {
+    /// A far end whose status says everything.
+    pub const STATUS: Self = Self {
+        success: Success::Status,
+        id: None,
+        code: None,
+        reason: &["/message", "/error", "/detail", "/description"],
+        passing: &[],
+        wait: Wait::Header,
+        hints: &[],
+    };
+
+    /// A far end that says `value` at `pointer` when it took a message.
+    pub const fn field(pointer: &'static str, values: &'static [&'static str]) -> Self {
+        Self { success: Success::Field(pointer, values), ..Self::STATUS }
+    }
+
+    /// A far end that gives the message an id, at `pointer`.
+    pub const fn id(pointer: &'static str) -> Self {
+        Self { success: Success::Present(pointer), id: Some(pointer), ..Self::STATUS }
+    }
+
+    /// What `reply` means, as an answer of the far end called `title`.
+    ///
+    /// # Errors
+    /// Says why the message was not taken.
+    pub fn judge(&self, title: &str, reply: &Reply) -> Result<Receipt, SendError> {
+        let answer = reply.json();
+        let code = self.code_of(reply, answer.as_ref().ok());
+        let passing = self.passing.iter().find(|passing| code.as_deref() == Some(passing.code));
+        if let Some(passing) = passing {
+            let usual = (passing.wait_s > 0).then(|| Duration::from_secs(passing.wait_s));
+            let retry_after = self.wait_of(reply, answer.as_ref().ok()).or(usual);
+            let message = self.refused(title, reply, code.as_deref(), answer.as_ref().ok());
+            return Err(SendError { failure: Failure::Temporary { retry_after }, message });
+        }
+        if !reply.is_2xx() {
+            let by_status = reply.failure();
+            let Ok(answer) = &answer else { return Err(by_status) };
+            let failure = match by_status.failure {
+                Failure::Temporary { .. } => {
+                    Failure::Temporary { retry_after: self.wait_of(reply, Some(answer)) }
+                }
+                Failure::Permanent => Failure::Permanent,
+            };
+            let message = match self.reason_of(reply, answer) {
+                Some(_) => self.refused(title, reply, code.as_deref(), Some(answer)),
+                None => by_status.message,
+            };
+            return Err(SendError { failure, message });
+        }
+        let is_success = match self.success {
+            Success::Status => true,
+            Success::Body(words) => reply.text().is_some_and(|text| words.contains(&text.trim())),
+            Success::Field(pointer, values) => {
+                let found = answer.clone()?.pointer(pointer).and_then(written);
+                let Some(found) = found else { return Err(Self::without_verdict(title)) };
+                values.contains(&found.as_str())
+            }
+            Success::Present(pointer) => {
+                let answer = answer.clone()?;
+                if answer.pointer(pointer).and_then(written).is_some() {
+                    true
+                } else if self.reason_of(reply, &answer).is_some() {
+                    false
+                } else {
+                    return Err(Self::without_verdict(title));
+                }
+            }
+        };
+        if !is_success {
+            let answer = answer.ok();
+            // Without a word of the far end's own, it is a page of somebody in between.
+            if answer.is_none()
+                && code.as_deref().is_none_or(|code| code.is_empty() || code.starts_with('<'))
+            {
+                return Err(Self::without_verdict(title));
+            }
+            return Err(SendError::permanent(self.refused(
+                title,
+                reply,
+                code.as_deref(),
+                answer.as_ref(),
+            )));
+        }
+        Ok(match (self.id, answer) {
+            (Some(pointer), Ok(answer)) => receipt(&answer, pointer),
+            _ => Receipt::default(),
+        })
+    }
+
+    /// A far end that did not say what it says was not reached: some proxy or login page was.
+    fn without_verdict(title: &str) -> SendError {
+        SendError::temporary(format!("{title} answered without a verdict"))
+    }
+
+    fn code_of(&self, reply: &Reply, answer: Option<&Value>) -> Option<String> {
+        let pointer = match (self.code, self.success) {
+            (Some(pointer), _) | (None, Success::Field(pointer, _)) => pointer,
+            (None, Success::Body(_)) => return reply.text().map(|text| text.trim().to_owned()),
+            (None, Success::Status | Success::Present(_)) => return None,
+        };
+        answer?.pointer(pointer).and_then(written)
+    }
+
+    fn reason_of(&self, reply: &Reply, answer: &Value) -> Option<String> {
+        let told = self.reason.iter().find_map(|pointer| answer.pointer(pointer)?.as_str())?;
+        Some(reply.quoted(told))
+    }
+
+    fn wait_of(&self, reply: &Reply, answer: Option<&Value>) -> Option<Duration> {
+        let number = |pointer| {
+            let value: &Value = answer?.pointer(pointer)?;
+            value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())
+        };
+        let seconds = match self.wait {
+            Wait::Header => None,
+            Wait::Seconds(pointer) => number(pointer),
+            Wait::Milliseconds(pointer) => {
+                number(pointer).map(|milliseconds| milliseconds / 1_000.0)
+            }
+            Wait::SecondsIn(header) => reply.header(header)?.trim().parse().ok(),
+            Wait::UntilIn(header) => {
+                let until: i64 = reply.header(header)?.trim().parse().ok()?;
+                let seconds = until.saturating_sub(reply.at().as_second());
+                u32::try_from(seconds).ok().map(f64::from)
+            }
+        };
+        let told = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        told.or_else(|| reply.retry_after())
+    }
+
+    fn refused(
+        &self,
+        title: &str,
+        reply: &Reply,
+        code: Option<&str>,
+        answer: Option<&Value>,
+    ) -> String {
+        let mut message = match code {
+            Some(code) if !code.is_empty() => {
+                format!("{title} refused with {}", reply.quoted(code))
+            }
+            _ => format!("{title} refused"),
+        };
+        match answer.and_then(|answer| self.reason_of(reply, answer)) {
+            Some(reason) if Some(reason.as_str()) != code => message.extend([": ", &reason]),
+            _ => {}
+        }
+        if let Some((_, hint)) = self.hints.iter().find(|(known, _)| Some(*known) == code) {
+            message.extend(["; ", hint]);
+        }
+        message
+    }
+
+    /// What means success, for the documentation.
+    pub fn described(&self) -> String {
+        let field =
+            |pointer: &str| format!("`{}`", pointer.trim_start_matches('/').replace('/', "."));
+        let quoted = |words: &[&str]| {
+            words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ")
+        };
+        match self.success {
+            Success::Status => "status 200 to 299".to_owned(),
+            Success::Body(words) => format!("status 200 to 299 and the body {}", quoted(words)),
+            Success::Field(pointer, values) => {
+                format!("status 200 to 299 and {} is {}", field(pointer), quoted(values))
+            }
+            Success::Present(pointer) => {
+                format!("status 200 to 299 and a body with {}", field(pointer))
+            }
+        }
+    }
+}
+
+impl ChannelKind {
+    /// How this kind's far end says that it took a message; the status where it is not reached by HTTP.
+    pub const fn verdict(&self) -> &Verdict {
+        match &self.about.transport {
+            Transport::Http { verdict, .. } => verdict,
+            _ => &Verdict::STATUS,
+        }
+    }
+}
+
+/// A value as text: what JSON writes, without quotes; nothing for what is missing or empty.
+fn written(value: &Value) -> Option<String> {
+    match value {
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+        Value::String(text) if text.is_empty() => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
