@@ -91,6 +91,8 @@ pub enum Reason {
     Named,
     /// The route with this number, counted from 1, took the event.
     Route(usize),
+    /// The same, of the routes that a project adds.
+    Added(usize),
     /// There are no routes, and the event was meant for the channels or is serious.
     NoRoutes,
 }
@@ -100,6 +102,7 @@ impl fmt::Display for Reason {
         match self {
             Self::Named => f.write_str("named by the caller"),
             Self::Route(number) => write!(f, "route {number}"),
+            Self::Added(number) => write!(f, "route {number} of the project"),
             Self::NoRoutes => f.write_str("no routes are configured"),
         }
     }
@@ -142,6 +145,9 @@ impl fmt::Display for Way {
 pub struct Routing {
     /// The routes, in order.
     pub routes: Vec<Route>,
+    /// The routes of a project that may ask that more is told and never that less is: they add to what was chosen, and
+    /// overrule no reporter that named the channels.
+    pub added: Vec<Route>,
     /// The channels that work. Others are never chosen.
     pub channels: Vec<ChannelName>,
     /// Titles that are never pushed (mcp-push's `SKIP_PUSH_TITLE`).
@@ -173,20 +179,6 @@ impl Routing {
         title.is_some_and(|title| self.skip_titles.iter().any(|skip| skip.trim() == title))
     }
 
-    /// What each route finds of `event`, in order; after the first that takes it without `continue` none is reached.
-    pub fn verdicts(&self, event: &Event) -> Vec<Verdict> {
-        let mut taken = false;
-        let verdict = |route: &Route| {
-            if taken {
-                return Verdict::NotReached;
-            }
-            let verdict = route.judge(event);
-            taken = verdict == Verdict::Matches && !route.continues;
-            verdict
-        };
-        self.routes.iter().map(verdict).collect()
-    }
-
     /// Chooses the channels of `event`, each once, in the order in which they are found.
     pub fn choose(&self, event: &Event) -> Vec<Choice> {
         let mut choices: Vec<Choice> = Vec::new();
@@ -199,18 +191,21 @@ impl Routing {
             }
         };
         match self.way(event) {
-            Way::Skipped | Way::NoChannels | Way::NotSerious => {}
-            Way::Named => add(&event.to, Reason::Named),
+            Way::Skipped | Way::NoChannels => return choices,
+            Way::Named => {
+                add(&event.to, Reason::Named);
+                return choices;
+            }
+            Way::NotSerious => {}
             Way::EveryChannel => add(&self.channels, Reason::NoRoutes),
             Way::Routes => {
-                for ((route, verdict), number) in
-                    self.routes.iter().zip(self.verdicts(event)).zip(1..)
-                {
-                    if verdict == Verdict::Matches {
-                        add(&route.channels, Reason::Route(number));
-                    }
+                for (number, route) in taking(&self.routes, event) {
+                    add(&route.channels, Reason::Route(number));
                 }
             }
+        }
+        for (number, route) in taking(&self.added, event) {
+            add(&route.channels, Reason::Added(number));
         }
         choices
     }
@@ -226,6 +221,26 @@ impl Routing {
         };
         self.choose(event).into_iter().map(planned).collect()
     }
+}
+
+/// What each of `routes` finds of `event`, in order; after the first that takes it without `continue` none is reached.
+pub fn verdicts(routes: &[Route], event: &Event) -> Vec<Verdict> {
+    let mut taken = false;
+    let verdict = |route: &Route| {
+        if taken {
+            return Verdict::NotReached;
+        }
+        let verdict = route.judge(event);
+        taken = verdict == Verdict::Matches && !route.continues;
+        verdict
+    };
+    routes.iter().map(verdict).collect()
+}
+
+/// Those of `routes` that take `event`, each with its number, counted from 1.
+fn taking<'a>(routes: &'a [Route], event: &Event) -> impl Iterator<Item = (usize, &'a Route)> {
+    let judged = (1..).zip(routes).zip(verdicts(routes, event));
+    judged.filter(|(_, verdict)| *verdict == Verdict::Matches).map(|(numbered, _)| numbered)
 }
 
 #[cfg(test)]
@@ -311,6 +326,30 @@ mod tests {
     fn a_named_channel_goes_before_every_route() {
         let named = Event { to: names(&["team", "gone"]), ..event(Level::Info, "llm", Kind::Push) };
         check(&named, &[route("..", &[], &["phone"], false)], &["team"]);
+    }
+
+    #[test]
+    fn added_routes_take_nothing_away_and_overrule_nobody() {
+        let event = event(Level::Emergency, "llm", Kind::Notice);
+        let chosen = |event: &Event, added: &[Route]| {
+            let routing = Routing {
+                routes: vec![route("..", &[], &["phone"], false)],
+                added: added.to_vec(),
+                channels: names(&["phone", "team"]),
+                ..Routing::default()
+            };
+            let choices = routing.choose(event).into_iter();
+            choices.map(|choice| (choice.channel, choice.reason)).collect::<Vec<_>>()
+        };
+        let choice = |name: &str, reason| (name.parse::<ChannelName>().unwrap(), reason);
+        let (phone, team) = (choice("phone", Reason::Route(1)), choice("team", Reason::Added(1)));
+        let without = vec![phone.clone()];
+        assert_eq!(chosen(&event, &[]), without);
+        assert_eq!(chosen(&event, &[route("..", &[], &[], false)]), without);
+        let adding = [route("..", &[], &["team", "phone"], false)];
+        assert_eq!(chosen(&event, &adding), [phone, team]);
+        let named = Event { to: names(&["phone"]), ..event };
+        assert_eq!(chosen(&named, &adding), [choice("phone", Reason::Named)]);
     }
 
     #[test]

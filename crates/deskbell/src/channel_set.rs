@@ -158,12 +158,14 @@ pub fn rules(config: &Config, channels: &ChannelSet) -> Rules {
         |name: &ChannelName| Some((name.clone(), config.project_channels.get(name)?.clone()));
     let routing = Routing {
         routes: config.routes.clone(),
+        added: Vec::new(),
         channels: ours.into_iter().cloned().collect(),
         skip_titles: config.skip_titles.clone(),
         update_interval: config.delivery.update_interval,
     };
     Rules {
         routing,
+        project: None,
         project_channels: projects.into_iter().filter_map(brought).collect(),
         problems: config.problems.iter().chain(&channels.problems).cloned().collect(),
     }

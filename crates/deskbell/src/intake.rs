@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use crate::{
     channel_set::problem_of,
-    config::Config,
+    config::{Config, load::Project},
     crash_point::{self, Point},
     journal::{
         Accept, Ack, DeliveryQuery, EventQuery, IdempotencyKey, Journal, JournalError, RunChange,
@@ -59,6 +59,8 @@ pub struct Report {
 pub struct Rules {
     /// The routes and the channels that work.
     pub routing: Routing,
+    /// The project of the report, if it has routes: they took the place of the user's or add to them.
+    pub project: Option<Arc<Project>>,
     /// The channels that work and that only a project's own reports reach, each with the project's file.
     pub project_channels: Vec<(ChannelName, PathBuf)>,
     /// What is wrong with the configuration, such as channels that were left out.
@@ -184,9 +186,14 @@ impl Intake {
             return rules;
         };
         let mut rules = Rules::clone(&rules);
-        rules.routing.routes.clone_from(&project.routes);
         let brought = rules.project_channels.iter().filter(|(_, file)| *file == project.file);
         rules.routing.channels.extend(brought.map(|(name, _)| name.clone()));
+        if let Some(routes) = &project.routes {
+            let routing = &mut rules.routing;
+            let place = if project.is_trusted { &mut routing.routes } else { &mut routing.added };
+            place.clone_from(routes);
+            rules.project = Some(project);
+        }
         Arc::new(rules)
     }
 

@@ -2,9 +2,10 @@
 
 use std::{
     collections::HashMap,
+    fs,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use tokio::time::Instant;
@@ -28,6 +29,8 @@ pub struct Projects {
 #[derive(Clone)]
 struct Known {
     read_at: Instant,
+    /// When the list of trusted files was changed before that.
+    trust_changed_at: Option<SystemTime>,
     project: Option<Arc<Project>>,
 }
 
@@ -41,18 +44,25 @@ impl Projects {
     ///
     /// A file that is wrong counts for nothing and is told in the log.
     pub async fn of(&self, folder: &Path) -> Option<Arc<Project>> {
-        if let Some(known) = self.fresh(folder) {
+        // What is trusted meanwhile counts at once.
+        let trust_changed_at = self.trust_changed_at();
+        let known = self.fresh(folder);
+        if let Some(known) = known.filter(|known| known.trust_changed_at == trust_changed_at) {
             return known.project;
         }
         let sources = Sources { folder: Some(folder.to_owned()), ..self.sources.clone() };
         let project = tokio::task::spawn_blocking(move || read(&sources)).await.unwrap_or_default();
-        let known = Known { read_at: Instant::now(), project: project.clone() };
+        let known = Known { read_at: Instant::now(), trust_changed_at, project: project.clone() };
         let mut folders = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if folders.len() >= FOLDERS {
             folders.clear();
         }
         folders.insert(folder.to_owned(), known);
         project
+    }
+
+    fn trust_changed_at(&self) -> Option<SystemTime> {
+        fs::metadata(self.sources.paths.trusted()).ok()?.modified().ok()
     }
 
     fn fresh(&self, folder: &Path) -> Option<Known> {
@@ -73,10 +83,11 @@ fn read(sources: &Sources) -> Option<Arc<Project>> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
-    use crate::{config::load::PROJECT_FILE, paths::Paths};
+    use crate::{
+        config::{load::PROJECT_FILE, trust},
+        paths::Paths,
+    };
 
     fn projects(home: &Path, config: &str) -> Projects {
         fs::write(home.join("config.toml"), config).unwrap();
@@ -105,8 +116,11 @@ mod tests {
         )
         .unwrap();
         let chosen = projects.of(&project.join("src")).await.unwrap();
-        assert_eq!(chosen.routes.len(), 1);
+        assert_eq!(chosen.routes.as_ref().map(Vec::len), Some(1));
+        assert!(!chosen.is_trusted);
         assert_eq!(projects.of(home.path()).await, None);
+        trust::trust(&projects.sources.paths, &project.join(PROJECT_FILE)).unwrap();
+        assert!(projects.of(&project.join("src")).await.unwrap().is_trusted, "at once");
     }
 
     #[tokio::test]

@@ -10,7 +10,7 @@ use axum::{
 use deskbell_core::{
     Event,
     level::LevelRange,
-    route::{Route, Routing, Verdict},
+    route::{self, Route, Verdict, Way},
 };
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
     segment::Segment,
     wire::{EventBody, RouteBody, WhyBody},
 };
-use crate::{app::App, auth::Identity, journal::DeliveryQuery};
+use crate::{app::App, auth::Identity, intake::Rules, journal::DeliveryQuery};
 
 /// Explains an event.
 pub(super) async fn why(
@@ -38,19 +38,40 @@ pub(super) async fn why(
     let folder = entry.event.source.project.as_ref().filter(|_| is_own).map(Path::new);
     let rules = app.intake.rules_from(folder).await;
     let body = WhyBody {
-        chosen_by: rules.routing.way(&entry.event).to_string(),
-        routes: verdicts(&entry.event, &rules.routing),
+        chosen_by: chosen_by(&entry.event, &rules),
+        routes: routes(&entry.event, &rules),
         deliveries,
         event: EventBody::of(entry.cursor, &entry.event),
     };
     Ok(Json(body).into_response())
 }
 
-fn verdicts(event: &Event, routing: &Routing) -> Vec<RouteBody> {
-    let numbered = routing.routes.iter().zip(routing.verdicts(event)).enumerate();
+fn chosen_by(event: &Event, rules: &Rules) -> String {
+    let way = rules.routing.way(event);
+    let takes_more = matches!(way, Way::Routes | Way::EveryChannel | Way::NotSerious);
+    match rules.routing.added.is_empty() {
+        false if takes_more => format!("{way}; a project that is not trusted may add channels"),
+        _ => way.to_string(),
+    }
+}
+
+/// What each route finds of `event`: the user's or a trusted project's, and those that another project adds.
+fn routes(event: &Event, rules: &Rules) -> Vec<RouteBody> {
+    let file = |is_trusted| {
+        let project = rules.project.as_ref().filter(|project| project.is_trusted == is_trusted);
+        project.map(|project| project.file.as_path())
+    };
+    let mut found = verdicts(event, &rules.routing.routes, file(true));
+    found.extend(verdicts(event, &rules.routing.added, file(false)));
+    found
+}
+
+fn verdicts(event: &Event, routes: &[Route], file: Option<&Path>) -> Vec<RouteBody> {
+    let numbered = routes.iter().zip(route::verdicts(routes, event)).enumerate();
     numbered
         .map(|(index, (route, verdict))| RouteBody {
             number: index + 1,
+            file: file.map(|file| file.display().to_string()),
             takes: takes(route),
             channels: route.channels.iter().map(ToString::to_string).collect(),
             matches: verdict == Verdict::Matches,

@@ -20,7 +20,10 @@ use crate::{
         LIMIT_MAX,
         wire::{ChannelList, DeliveryList, EventPage, StatusBody},
     },
-    config::{self, Severity, load::Sources},
+    config::{
+        self, Severity,
+        load::{self, Project, Sources},
+    },
     daemon::DaemonInfo,
     disk::{Room, Verdict},
     paths::Paths,
@@ -55,6 +58,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
     disk(&mut report, &paths)?;
     space(&mut report, Room::of(&paths.state))?;
     configuration(&mut report, &paths)?;
+    project(&mut report, &paths)?;
     let client = Client::new(paths);
     if let Some(status) = daemon(&mut report, &client).await? {
         journal(&mut report, &client).await?;
@@ -279,6 +283,28 @@ fn configuration(report: &mut Report<'_>, paths: &Paths) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// What the project of the current folder changes for what is reported from it.
+fn project(report: &mut Report<'_>, paths: &Paths) -> io::Result<()> {
+    let Ok(folder) = std::env::current_dir() else { return Ok(()) };
+    match load::project(&Sources::of_a_folder(paths, folder)) {
+        Ok(None) => Ok(()),
+        Ok(Some(Project { file, routes, is_trusted })) => {
+            let routes = routes.map_or(0, |routes| routes.len());
+            let effect = match (routes, is_trusted) {
+                (0, _) => "no routes",
+                (_, true) => "routes in place of yours",
+                (_, false) => "routes that add to yours, because you do not trust it",
+            };
+            report.good("project", format!("{}: {effect}", file.display()))
+        }
+        Err(errors) => report.warning(
+            "project",
+            errors.to_string(),
+            "correct it; until then your own configuration holds in this folder",
+        ),
+    }
 }
 
 async fn channels(report: &mut Report<'_>, client: &Client, pid: u32) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! `deskbell trust`: whether a project's own configuration may do more than choose routes.
+//! `deskbell trust`: whether a project's own configuration may do more than add to the user's routes.
 
 use std::path::PathBuf;
 
@@ -11,9 +11,9 @@ use crate::{
     paths::Paths,
 };
 
-/// Lets a project's `.deskbell.toml` bring channels of its own.
+/// Lets a project's `.deskbell.toml` bring channels of its own, and routes in place of yours.
 ///
-/// Holds for the file as it is now; a change asks again.
+/// Until then its routes only add to what yours choose. /// Holds for the file as it is now; a change asks again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -87,9 +87,11 @@ fn route(route: &RouteBody) -> String {
         true => "nowhere".to_owned(),
         false => route.channels.join(", "),
     };
+    let file = route.file.as_deref().map(|file| format!(" of {}", text::one_line(file)));
     format!(
-        "  route {} ({} → {channels}): {}",
+        "  route {}{} ({} → {channels}): {}",
         route.number,
+        file.unwrap_or_default(),
         text::one_line(&route.takes),
         styled(style, &route.verdict)
     )

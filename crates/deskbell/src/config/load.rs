@@ -146,7 +146,7 @@ pub struct FileSeen {
 pub enum FileState {
     /// It was read.
     Read,
-    /// A project's file that may choose routes only, because the user does not trust it.
+    /// A project's file of which only routes are read, and these only add, because the user does not trust it.
     Limited,
     /// It is not there.
     Absent,
@@ -159,7 +159,7 @@ impl FileState {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
-            Self::Limited => "read for routes only",
+            Self::Limited => "read for routes that only add, because it is not trusted",
             Self::Absent => "not there",
             Self::LeftOut => "left out",
         }
@@ -181,7 +181,7 @@ pub(super) fn examine(sources: &Sources) -> Loaded {
     if sources.folder.is_none() {
         layers.trusted_channels(&sources.paths);
     }
-    let Layers { tree, files, mut findings, mut watched } = layers;
+    let Layers { tree, files, mut findings, mut watched, .. } = layers;
 
     let mut options = tree.clone();
     let channels = options.take("channels");
@@ -210,8 +210,10 @@ pub(super) fn examine(sources: &Sources) -> Loaded {
 pub struct Project {
     /// The project's file.
     pub file: PathBuf,
-    /// The routes that hold in the project.
-    pub routes: Vec<Route>,
+    /// The routes that it has; `None` leaves the user's as they are.
+    pub routes: Option<Vec<Route>>,
+    /// Whether they take the place of the user's. Those of a file that the user does not trust add to the user's.
+    pub is_trusted: bool,
 }
 
 /// What the project that `sources` has a folder of chooses, or `None` where there is no project. Secrets are not looked
@@ -220,22 +222,24 @@ pub struct Project {
 /// # Errors
 /// Names what is wrong with a project's file of which nothing is used.
 pub fn project(sources: &Sources) -> Result<Option<Project>, ConfigErrors> {
-    let Layers { mut tree, files, mut findings, .. } = Layers::of(sources);
+    let Layers { mut tree, files, mut findings, added_routes, .. } = Layers::of(sources);
     let Some(FileSeen { path, state }) = files.get(sources.files_before_the_project().len()) else {
         return Ok(None);
     };
+    let of_the_project = Source::File(path.clone());
     if *state == FileState::LeftOut {
-        let of_the_project = Source::File(path.clone());
         findings.retain(|finding| *finding.place.source == of_the_project);
         return Err(ConfigErrors(findings));
     }
-    let mut choices = Node::table(tree.place.clone());
-    if let Some(routes) = tree.take("routes") {
+    let routes = tree.take("routes").filter(|routes| *routes.place.source == of_the_project);
+    let routes = added_routes.or(routes).map(|routes| {
+        let mut choices = Node::table(tree.place.clone());
         choices.put(&["routes".to_owned()], routes);
-    }
-    let choices: File = read(choices, &[], &mut findings);
-    let routes = choices.routes.into_iter().map(Route::from).collect();
-    Ok(Some(Project { file: trust::canonical(path), routes }))
+        let choices: File = read(choices, &[], &mut findings);
+        choices.routes.into_iter().map(Route::from).collect()
+    });
+    let (file, is_trusted) = (trust::canonical(path), *state == FileState::Read);
+    Ok(Some(Project { file, routes, is_trusted }))
 }
 
 /// The channels of mcp-push's variables and of its `config.sh`, which is a project's file like any other: it is read
@@ -259,6 +263,8 @@ struct Layers {
     files: Vec<FileSeen>,
     findings: Vec<Finding>,
     watched: BTreeSet<PathBuf>,
+    /// The routes of a project that the user does not trust, which must not take the place of the user's.
+    added_routes: Option<Node>,
 }
 
 impl Default for Layers {
@@ -268,6 +274,7 @@ impl Default for Layers {
             files: Vec::new(),
             findings: Vec::new(),
             watched: BTreeSet::new(),
+            added_routes: None,
         }
     }
 }
@@ -348,7 +355,10 @@ impl Layers {
                 (None, FileState::LeftOut, vec![finding])
             }
         };
-        if let Some(layer) = layer {
+        if let Some(mut layer) = layer {
+            if state == FileState::Limited {
+                self.added_routes = layer.take("routes");
+            }
             self.lay(layer);
         }
         self.findings.extend(findings.into_iter().map(Finding::at_most_a_problem));

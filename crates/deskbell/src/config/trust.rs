@@ -1,6 +1,7 @@
-//! What a project's own file may do: choose among the user's channels, and bring channels when the user trusts it.
+//! What a project's own file may do: add to the channels that the user's routes choose, and when the user trusts it,
+//! choose for them and bring channels.
 //!
-//! Whoever opens a strange repository must not have their messages sent elsewhere by a file in it. Everything else is
+//! Whoever opens a strange repository must not have their messages sent elsewhere by a file in it, or kept back. The rest is
 //! the user's in any case: one daemon serves all projects.
 
 use std::{

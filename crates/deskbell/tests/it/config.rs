@@ -13,7 +13,11 @@ mod secrets;
 use std::{fs, path::PathBuf, time::Duration};
 
 use deskbell::{
-    config::{self, Config, Finding, Severity, Sources, load::FileState, trust},
+    config::{
+        self, Config, Finding, Severity, Sources,
+        load::{self, FileState},
+        trust,
+    },
     paths::Paths,
 };
 use deskbell_core::Level;
@@ -115,6 +119,7 @@ fn later_layers_go_before_earlier_ones() {
     assert_eq!(trial.config().delivery.timeout, Duration::from_secs(7), "tables are merged");
     let routes = |trial: &Trial| trial.config().routes.len();
     trial = trial.with("project/.deskbell.toml", "routes = [{ channels = [] }]\n");
+    trust::trust(&trial.sources.paths, &trial.path("project/.deskbell.toml")).unwrap();
     assert_eq!(routes(&trial), 1);
     trial = trial.with_variable("DESKBELL_DELIVERY__ATTEMPTS", "4");
     assert_eq!(attempts(&trial), 4);
@@ -321,7 +326,7 @@ channels = ["good", "gone", "off"]
 }
 
 #[test]
-fn a_project_chooses_routes_and_nothing_else_until_it_is_trusted() {
+fn a_project_adds_routes_and_nothing_else_until_it_is_trusted() {
     let user = "[channels.a]\nkind = \"console\"\n";
     let project = r#"
 keep_history = "1d"
@@ -336,7 +341,9 @@ evil = "env:HOME"
     let trial = Trial::user(user).with("project/.deskbell.toml", project);
     let file = trial.path("project/.deskbell.toml");
     let config = trial.config();
-    assert_eq!(config.routes.len(), 1, "routes are free");
+    let chosen = || load::project(&trial.sources).unwrap().unwrap();
+    assert_eq!(config.routes.len(), 0, "they take no place of the user's");
+    assert_eq!((chosen().routes.map(|routes| routes.len()), chosen().is_trusted), (Some(1), false));
     assert_eq!(config.channels.len(), 1);
     assert!(config.serve.tokens.is_empty());
     let keys = |findings: &[Finding]| {
@@ -349,7 +356,8 @@ evil = "env:HOME"
 
     trust::trust(&trial.sources.paths, &file).unwrap();
     let config = trial.config();
-    assert_eq!(config.channels.len(), 2);
+    assert_eq!((config.channels.len(), config.routes.len()), (2, 1));
+    assert!(chosen().is_trusted);
     assert!(config.serve.tokens.is_empty(), "one daemon serves all projects");
     assert_eq!(keys(&trial.findings()), ["keep_history", "serve"]);
 
@@ -415,10 +423,10 @@ fn a_project_file_of_another_user_is_not_read() {
     let routes = "[[routes]]\nchannels = []\n";
     let trial = Trial::new().with("project/.deskbell.toml", routes);
     let file = trial.path("project/.deskbell.toml");
-    assert_eq!(trial.config().routes.len(), 1);
+    let state = || config::check(&trial.sources).files.last().unwrap().state;
+    assert_eq!(state(), FileState::Limited);
     std::os::unix::fs::chown(&file, Some(12_345), None).unwrap();
-    assert_eq!(trial.config().routes.len(), 0);
-    assert_eq!(config::check(&trial.sources).files.last().unwrap().state, FileState::LeftOut);
+    assert_eq!(state(), FileState::LeftOut);
     trust::trust(&trial.sources.paths, &file).unwrap();
     assert_eq!(trial.config().routes.len(), 1);
 }

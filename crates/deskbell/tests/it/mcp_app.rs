@@ -43,6 +43,7 @@ impl Parts {
         let (rules, follow_rules) = watch::channel(Arc::new(Rules {
             routing: Routing {
                 routes,
+                added: Vec::new(),
                 channels: names.iter().map(|name| name.parse().unwrap()).collect(),
                 skip_titles: vec!["quiet".to_owned()],
                 update_interval: Duration::from_secs(5),

@@ -20,6 +20,8 @@ fn a_project_chooses_the_routes_for_what_is_reported_from_its_folder() {
     let project = desk.folder().join("project");
     fs::create_dir(&project).unwrap();
     fs::write(project.join(".deskbell.toml"), "[[routes]]\nchannels = [\"theirs\"]\n").unwrap();
+    let trusted = desk.command(&["trust"]).current_dir(&project).status().unwrap();
+    assert!(trusted.success());
 
     let notify = |folder, text| {
         let mut command = desk.command(&["notify", text]);
@@ -31,6 +33,35 @@ fn a_project_chooses_the_routes_for_what_is_reported_from_its_folder() {
     ours.wait_for(1);
     assert_eq!((ours.requests().len(), theirs.requests().len()), (1, 1));
     assert!(theirs.requests().concat_bodies().contains("from the project"));
+}
+
+#[test]
+fn a_project_that_nobody_trusts_keeps_nothing_back_and_is_named() {
+    let far_end = FarEnd::start();
+    let user = format!(
+        "[channels.far]\nkind = \"webhook_json\"\nurl = \"{}\"\n[[routes]]\nchannels = [\"far\"]\n",
+        far_end.url()
+    );
+    let desk = Desk::with_config(&user);
+    let file = fs::canonicalize(desk.folder()).unwrap().join(".deskbell.toml");
+    fs::write(&file, "[[routes]]\nchannels = []\n").unwrap();
+    let (_, stdout, stderr) = desk.run(&["notify", "a", "-l", "emergency", "--json"]);
+    assert!(stdout.contains(r#""channels":["far"]"#), "{stdout}{stderr}");
+    far_end.wait_for(1);
+    let named = format!("route 1 of {} (everything → nowhere): matches", file.display());
+    let (_, stdout, _) = desk.run(&["why"]);
+    assert!(stdout.contains(&named) && stdout.contains("route 1 (everything → far)"), "{stdout}");
+    let (_, stdout, _) = desk.run(&["doctor"]);
+    let told = format!("{}: routes that add to yours", file.display());
+    assert!(stdout.contains(&told), "{stdout}");
+
+    assert_eq!(desk.run(&["trust"]).0, 0);
+    let (_, stdout, _) = desk.run(&["doctor"]);
+    assert!(stdout.contains(": routes in place of yours"), "{stdout}");
+    until("the routes of the project", || {
+        let (_, stdout, _) = desk.run(&["notify", "b", "-l", "emergency", "--json"]);
+        stdout.contains(r#""channels":[]"#).then_some(())
+    });
 }
 
 #[test]
@@ -58,8 +89,9 @@ fn the_channels_of_a_trusted_project_are_for_its_own_reports() {
     notify(&project, "from the project");
     let bodies = theirs.wait_for(1).concat_bodies();
     assert!(bodies.contains("from the project"), "{bodies}");
-    assert!(ours.wait_for(1).concat_bodies().contains("from elsewhere"));
-    assert_eq!((ours.requests().len(), theirs.requests().len()), (1, 1));
+    let bodies = ours.wait_for(2).concat_bodies();
+    assert!(bodies.contains("before it is trusted") && bodies.contains("from elsewhere"));
+    assert_eq!((ours.requests().len(), theirs.requests().len()), (2, 1));
 }
 
 #[test]

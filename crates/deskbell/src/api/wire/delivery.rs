@@ -114,6 +114,9 @@ pub struct WhyBody<'a> {
 pub struct RouteBody {
     /// Its number, counted from 1.
     pub number: usize,
+    /// The project's file that it stands in; absent for the user's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// What it takes, in words.
     pub takes: String,
     /// Where its events go.
