@@ -12,7 +12,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::warn;
 
 use crate::{
-    config::{ChannelOptions, Config, DeliveryOptions},
+    config::{ChannelOptions, Config, DeliveryOptions, Problem},
     intake::Rules,
 };
 
@@ -24,8 +24,8 @@ pub struct ChannelSet {
     http: Http,
     /// How deliveries are tried.
     pub delivery: DeliveryOptions,
-    /// What is wrong with the channels that were left out, a sentence for each.
-    pub problems: Vec<String>,
+    /// What is wrong with the channels that were left out.
+    pub problems: Vec<Problem>,
 }
 
 /// A channel that was built from its options.
@@ -63,7 +63,11 @@ impl ChannelSet {
                     set.ready.insert(name.clone(), ready);
                 }
                 Err(problem) => {
-                    set.problems.push(format!("channel `{name}` is left out: {problem}"));
+                    set.problems.push(Problem {
+                        channel: Some(name.clone()),
+                        of_environment: false,
+                        text: format!("channel `{name}` is left out: {problem}"),
+                    });
                 }
             }
         }
@@ -137,17 +141,6 @@ fn kind(name: &str) -> Result<&'static ChannelKind, String> {
         Some((_, meant)) => format!("`kind` is \"{shown}\"; did you mean {meant}?"),
         None => format!("`kind` is \"{shown}\", which is no kind of channel"),
     })
-}
-
-/// What `problems` say of the channel called `name`: why it was left out.
-pub fn problem_of<'a>(name: &ChannelName, problems: &'a [String]) -> Option<&'a str> {
-    let of_the_set = format!("channel `{name}` ");
-    let whole = format!("`channels.{name}`");
-    let option = format!("`channels.{name}.");
-    let is_of = |problem: &&String| {
-        [&of_the_set, &whole, &option].into_iter().any(|mention| problem.contains(mention.as_str()))
-    };
-    problems.iter().find(is_of).map(String::as_str)
 }
 
 /// The rules of acceptance under `config`: only channels that work can be chosen.
@@ -227,9 +220,11 @@ mod tests {
         let set = ChannelSet::build(&config);
         assert_eq!(names(&set), ["good"]);
         let [empty, misspelt, unknown] = &set.problems[..] else { panic!("{:?}", set.problems) };
-        assert!(empty.contains("`empty`") && empty.contains("topic"), "{empty}");
-        assert!(misspelt.ends_with("`kind` is \"ntfi\"; did you mean ntfy?"), "{misspelt}");
-        assert!(unknown.ends_with("which is no kind of channel"), "{unknown}");
+        assert!(empty.text.contains("`empty`") && empty.text.contains("topic"), "{empty}");
+        assert!(misspelt.text.ends_with("`kind` is \"ntfi\"; did you mean ntfy?"), "{misspelt}");
+        assert!(unknown.text.ends_with("which is no kind of channel"), "{unknown}");
+        assert_eq!(Problem::of(&"empty".parse().unwrap(), &set.problems), Some(empty));
+        assert_eq!(Problem::of(&"good".parse().unwrap(), &set.problems), None);
         assert_eq!(rules(&config, &set).routing.channels, ["good".parse().unwrap()]);
     }
 

@@ -5,6 +5,7 @@ pub mod file;
 pub mod finding;
 pub mod load;
 pub mod mcp_push;
+mod problem;
 mod read;
 mod resolve;
 mod secrets;
@@ -23,6 +24,7 @@ pub use self::{
     check::{Report, check},
     finding::{ConfigErrors, Finding, Severity},
     load::{Loaded, Sources, load},
+    problem::Problem,
     show::{schema, show},
     tree::{Place, Source},
 };
@@ -49,8 +51,8 @@ pub struct Config {
     pub keep_history: Option<Duration>,
     /// Titles that are never pushed.
     pub skip_titles: Vec<String>,
-    /// What is wrong with single channels: they are left out, everything else works.
-    pub problems: Vec<String>,
+    /// What is left out, such as single channels: everything else works.
+    pub problems: Vec<Problem>,
 }
 
 impl Config {

@@ -20,8 +20,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::{
-    channel_set::problem_of,
-    config::{Config, load::Project},
+    config::{Config, Problem, load::Project},
     crash_point::{self, Point},
     journal::{
         Accept, Ack, DeliveryQuery, EventQuery, IdempotencyKey, Journal, JournalError, RunChange,
@@ -64,7 +63,7 @@ pub struct Rules {
     /// The channels that work and that only a project's own reports reach, each with the project's file.
     pub project_channels: Vec<(ChannelName, PathBuf)>,
     /// What is wrong with the configuration, such as channels that were left out.
-    pub problems: Vec<String>,
+    pub problems: Vec<Problem>,
 }
 
 /// An accepted report.
@@ -306,7 +305,7 @@ fn check_names(to: &[ChannelName], rules: &Rules) -> Result<(), Invalid> {
         None => Ok(()),
         Some(unknown) => {
             let known: Vec<_> = rules.routing.channels.iter().map(ChannelName::as_str).collect();
-            let expected = match (problem_of(unknown, &rules.problems), known.is_empty()) {
+            let expected = match (Problem::of(unknown, &rules.problems), known.is_empty()) {
                 (Some(problem), _) => format!("a channel that works ({problem})"),
                 (None, true) => "no name, because no channel is configured".to_owned(),
                 (None, false) => format!("one of the configured channels: {}", known.join(", ")),

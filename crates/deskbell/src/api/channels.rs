@@ -17,15 +17,15 @@ use http::StatusCode;
 
 use super::{
     deliveries,
-    problem::Problem,
+    problem::{Problem, VARIABLE_MISSING},
     query::Parameters,
     segment::Segment,
-    wire::{ChannelBody, ChannelList, DeliveryBody, LastErrorBody, TestBody},
+    wire::{ChannelBody, ChannelList, DeliveryBody, LastErrorBody, LeftOutBody, TestBody},
 };
 use crate::{
     app::App,
-    channel_set::{self, ChannelSet, ReadyChannel},
-    config::Config,
+    channel_set::{ChannelSet, ReadyChannel},
+    config::{self, Config},
     dispatch::{ChannelHealth, Flow},
     intake::Report,
     journal::{Delivery, DeliveryQuery},
@@ -44,11 +44,12 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Response {
         .map(|(name, ready)| body(name, ready, health.channels.get(name), app.role))
         .collect();
     let problems = problems(&app.config.borrow(), &set);
+    let problems = problems.into_iter().map(LeftOutBody::from).collect();
     Json(ChannelList { channels, problems }).into_response()
 }
 
 /// What is wrong with the configuration as the daemon sees it, whose environment is not the caller's.
-pub(super) fn problems(config: &Config, set: &ChannelSet) -> Vec<String> {
+pub(super) fn problems(config: &Config, set: &ChannelSet) -> Vec<config::Problem> {
     config.problems.iter().chain(&set.problems).cloned().collect()
 }
 
@@ -116,8 +117,11 @@ pub(super) fn working(app: &App, name: &ChannelName) -> Result<Arc<ReadyChannel>
         return Ok(Arc::clone(ready));
     }
     let problems = problems(&app.config.borrow(), &set);
-    Err(match channel_set::problem_of(name, &problems) {
-        Some(problem) => Problem::new(StatusCode::CONFLICT, "channel-left-out", problem),
+    Err(match config::Problem::of(name, &problems) {
+        Some(problem) => {
+            let sort = if problem.of_environment { VARIABLE_MISSING } else { "channel-left-out" };
+            Problem::new(StatusCode::CONFLICT, sort, &problem.text)
+        }
         None => {
             let known: Vec<_> = set.iter().map(|(name, _)| name.as_str()).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

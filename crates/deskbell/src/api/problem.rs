@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{intake::Refusal, journal::JournalError};
 
+/// The sort of a problem that only a new start of the daemon solves, because its environment lacks a variable.
+pub(super) const VARIABLE_MISSING: &str = "variable-missing";
+
 /// Why a request was not done.
 #[derive(Debug, Clone)]
 pub struct Problem {
@@ -45,11 +48,21 @@ pub struct ProblemBody {
     pub retry_after_ms: Option<u64>,
 }
 
+/// What the names of all sorts begin with.
+const SORTS: &str = "urn:deskbell:problem:";
+
+impl ProblemBody {
+    /// Whether only a new start of the daemon solves it.
+    pub(crate) fn is_of_environment(&self) -> bool {
+        self.kind.strip_prefix(SORTS) == Some(VARIABLE_MISSING)
+    }
+}
+
 impl Problem {
     /// A problem of the sort `urn:deskbell:problem:{name}`.
     pub fn new(status: StatusCode, name: &str, detail: impl Into<String>) -> Self {
         let body = ProblemBody {
-            kind: format!("urn:deskbell:problem:{name}").into(),
+            kind: format!("{SORTS}{name}").into(),
             title: status.canonical_reason().unwrap_or("Problem").into(),
             status: status.as_u16(),
             detail: detail.into(),

@@ -10,7 +10,11 @@ use axum::{
 use http::StatusCode;
 use jiff::Timestamp;
 
-use super::{channels, problem::Problem, wire::StatusBody};
+use super::{
+    channels,
+    problem::Problem,
+    wire::{LeftOutBody, StatusBody},
+};
 use crate::{
     app::App,
     disk::{Room, Verdict},
@@ -64,7 +68,7 @@ pub(super) async fn status(State(app): State<Arc<App>>) -> Response {
         channels: set.iter().count(),
         viewers: app.live.viewers(),
         disk_free_bytes: room.map(|room| room.free_bytes),
-        problems: channels::problems(&config, &set),
+        problems: channels::problems(&config, &set).into_iter().map(LeftOutBody::from).collect(),
     })
     .into_response()
 }

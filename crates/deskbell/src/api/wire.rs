@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use event::LevelName;
 pub use {
-    channel::{ChannelBody, ChannelList, LastErrorBody, TestBody},
+    channel::{ChannelBody, ChannelList, LastErrorBody, LeftOutBody, TestBody},
     delivery::{AttemptBody, DeliveryBody, RouteBody, WhyBody},
     event::{EventBody, SourceBody, StepBody},
 };
@@ -167,5 +167,5 @@ pub struct StatusBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_free_bytes: Option<u64>,
     /// What is wrong with the configuration.
-    pub problems: Vec<String>,
+    pub problems: Vec<LeftOutBody>,
 }

@@ -5,7 +5,8 @@ mod preview;
 use deskbell_core::{ChannelName, clock::Clock as _, text};
 
 use super::{
-    Client, Exit, Failure, Output, client,
+    Client, Exit, Output,
+    client::{self, RESTART},
     output::{ERROR, STRONG, WARNING, styled},
     show::{self, Dates},
     table::{self, Cell},
@@ -61,9 +62,13 @@ async fn list(client: &Client, json: bool, output: &Output) -> anyhow::Result<Ex
         }
     }
     for problem in &list.problems {
-        output.note(format_args!("{} {}", styled(WARNING, "warning:"), text::one_line(problem)));
+        output.note(format_args!(
+            "{} {}",
+            styled(WARNING, "warning:"),
+            text::one_line(&problem.text)
+        ));
     }
-    if list.problems.iter().any(|problem| is_of_environment(problem)) {
+    if list.problems.iter().any(|problem| problem.of_environment) {
         output.hint(RESTART);
     }
     if list.channels.is_empty() && list.problems.is_empty() {
@@ -75,17 +80,9 @@ async fn list(client: &Client, json: bool, output: &Output) -> anyhow::Result<Ex
     Ok(if list.problems.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-/// What to do about a variable that the daemon does not have.
-pub(super) const RESTART: &str = "the daemon has the variables it was started with: end it, and start it again where the variable is set";
-
 /// What to do about a channel that nobody sees.
 pub(super) const FOREGROUND: &str =
     "end the daemon, and run `deskbell serve` in a terminal or as a service";
-
-/// Whether `problem` is about the environment of the daemon.
-pub(super) fn is_of_environment(problem: &str) -> bool {
-    problem.contains("the variable ")
-}
 
 fn row(channel: &ChannelBody, dates: &Dates) -> Vec<Cell> {
     let last = match (&channel.last_error, channel.last_sent_at) {
@@ -110,12 +107,7 @@ async fn test(
     output: &Output,
 ) -> anyhow::Result<Exit> {
     let path = format!("/v1/channels/{}/test", client::segment(name.as_str()));
-    let answer: anyhow::Result<TestBody> = client.post(&path).await;
-    let test = answer.map_err(|error| match error.downcast::<Failure>() {
-        Ok(failure) if is_of_environment(&failure.message) => failure.hint(RESTART).into(),
-        Ok(failure) => failure.into(),
-        Err(error) => error,
-    })?;
+    let test: TestBody = client.post(&path).await?;
     if json {
         output.json(&test)?;
     } else {

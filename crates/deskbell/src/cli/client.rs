@@ -34,6 +34,9 @@ const LINE_LIMIT: usize = 4 * 1024 * 1024;
 /// How long the live stream may be silent. The daemon shows that it is alive every 15 seconds.
 const SILENCE_LIMIT: Duration = Duration::from_secs(45);
 
+/// What to do about a variable that the daemon does not have.
+pub(super) const RESTART: &str = "the daemon has the variables it was started with: end it, and start it again where the variable is set";
+
 /// Speaks to the daemon of one state folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Client {
@@ -272,8 +275,10 @@ fn read<T: DeserializeOwned>(status: StatusCode, body: &[u8]) -> anyhow::Result<
 
 /// What the daemon refused, as a failure of the command.
 fn refusal(status: StatusCode, body: &[u8]) -> Failure {
-    let detail = serde_json::from_slice::<ProblemBody>(body).map(|problem| problem.detail);
-    let detail = detail.unwrap_or_else(|_| format!("the daemon answered {status}"));
+    let problem = serde_json::from_slice::<ProblemBody>(body).ok();
+    let is_of_environment = problem.as_ref().is_some_and(ProblemBody::is_of_environment);
+    let detail =
+        problem.map_or_else(|| format!("the daemon answered {status}"), |problem| problem.detail);
     let exit = match status {
         StatusCode::BAD_REQUEST
         | StatusCode::PAYLOAD_TOO_LARGE
@@ -281,7 +286,8 @@ fn refusal(status: StatusCode, body: &[u8]) -> Failure {
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Exit::NotNow,
         _ => Exit::Failed,
     };
-    Failure::new(exit, detail)
+    let failure = Failure::new(exit, detail);
+    if is_of_environment { failure.hint(RESTART) } else { failure }
 }
 
 fn retry_after(body: &[u8]) -> Duration {

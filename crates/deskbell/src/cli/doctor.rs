@@ -311,14 +311,14 @@ async fn channels(report: &mut Report<'_>, client: &Client, pid: u32) -> anyhow:
     let list: ChannelList = client.get("/v1/channels").await?;
     // The daemon has an environment of its own, so it may miss what this command finds.
     for problem in &list.problems {
-        let advice = if channel::is_of_environment(problem) {
+        let advice = if problem.of_environment {
             format!(
                 "end the daemon with `kill {pid}`, and start it again where the variable is set"
             )
         } else {
             "correct it; the daemon takes it up by itself".to_owned()
         };
-        report.bad("channels", format!("the daemon says: {problem}"), &advice)?;
+        report.bad("channels", format!("the daemon says: {}", problem.text), &advice)?;
     }
     if list.channels.is_empty() && list.problems.is_empty() {
         report.good(

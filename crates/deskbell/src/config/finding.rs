@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::tree::Place;
+use deskbell_core::ChannelName;
+
+use super::{secrets::Unresolved, tree::Place};
 
 /// Something to say about the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +19,8 @@ pub struct Finding {
     pub message: String,
     /// What to do about it.
     pub hint: Option<String>,
+    /// Whether it lies in the variables of the process.
+    pub of_environment: bool,
 }
 
 /// What follows from a finding.
@@ -68,12 +72,24 @@ impl Finding {
         key: impl Into<String>,
         message: impl Into<String>,
     ) -> Self {
-        Self { severity, place, key: key.into(), message: message.into(), hint: None }
+        let (key, message) = (key.into(), message.into());
+        Self { severity, place, key, message, hint: None, of_environment: false }
     }
 
     #[must_use]
     pub(super) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// What is wrong with a secret that is not found.
+    pub(super) fn unresolved(place: Place, key: impl Into<String>, why: &Unresolved) -> Self {
+        let of_environment = matches!(why, Unresolved::Variable(_));
+        Self { of_environment, ..Self::problem(place, key, why.to_string()) }
+    }
+
+    /// The channel that it is about, if it is about one.
+    pub fn channel(&self) -> Option<ChannelName> {
+        self.key.strip_prefix("channels.")?.split('.').next()?.parse().ok()
     }
 
     /// The same, with a severity of at most a problem: for layers that must not stop the program.

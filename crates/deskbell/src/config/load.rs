@@ -15,6 +15,7 @@ use super::{
     file::File,
     finding::{Finding, Severity},
     mcp_push,
+    problem::Problem,
     read::read,
     resolve,
     tree::{self, Node, Place, Source, Value},
@@ -200,7 +201,7 @@ pub(super) fn examine(sources: &Sources) -> Loaded {
     config.problems = findings
         .iter()
         .filter(|finding| finding.severity == Severity::Problem)
-        .map(ToString::to_string)
+        .map(Problem::from)
         .collect();
     Loaded { config, files, findings, watched, tree }
 }

@@ -163,8 +163,10 @@ impl Parts<'_> {
                 {
                     self.secrets.note_clear(&place);
                 }
-                let url =
-                    resolved.map_err(|message| problem(&place, format!("`url`: {message}")))?;
+                let url = resolved.map_err(|why| {
+                    let key = tree::shown(&channel_path(name, Some("url")));
+                    Finding::unresolved(place.clone(), key, &why)
+                })?;
                 let (kind, options) = deskbell_channels::from_url(&url)
                     .map_err(|error| problem(&place, format!("`url`: {error}")))?;
                 (kind.to_owned(), options)
@@ -203,9 +205,9 @@ impl Parts<'_> {
             if secret_names.contains(key) && has_clear_text(&value) {
                 self.secrets.note_clear(&place);
             }
-            let resolved = self.secrets.resolve_all(value, &place).map_err(|message| {
+            let resolved = self.secrets.resolve_all(value, &place).map_err(|why| {
                 let key = tree::shown(&channel_path(name, Some(key)));
-                Finding::problem(place.clone(), key, message)
+                Finding::unresolved(place.clone(), key, &why)
             })?;
             options.insert(key.clone(), resolved);
         }

@@ -39,6 +39,17 @@ pub(super) struct Secrets<'a> {
     pub(super) clear_in: Vec<Arc<Source>>,
 }
 
+/// Why a reference leads nowhere, told by the reference and never by a value.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unresolved {
+    /// The process has no such variable.
+    #[error("the variable {} is not set", shown(.0))]
+    Variable(String),
+    /// The file or the keyring does not give it.
+    #[error("{0}")]
+    Elsewhere(String),
+}
+
 /// A text that may be a reference.
 enum Reference<'a> {
     Variable(&'a str),
@@ -72,11 +83,11 @@ impl<'a> Secrets<'a> {
     ///
     /// # Errors
     /// Names the reference and what is missing.
-    pub(super) fn resolve(&mut self, text: &str, place: &Place) -> Result<String, String> {
+    pub(super) fn resolve(&mut self, text: &str, place: &Place) -> Result<String, Unresolved> {
         match Reference::of(text) {
             Reference::Variable(name) => self.variable(name),
-            Reference::File(path) => self.file(path, place),
-            Reference::Keyring(name) => self.keyring(name),
+            Reference::File(path) => self.file(path, place).map_err(Unresolved::Elsewhere),
+            Reference::Keyring(name) => self.keyring(name).map_err(Unresolved::Elsewhere),
             Reference::None => Ok(text.to_owned()),
         }
     }
@@ -86,7 +97,7 @@ impl<'a> Secrets<'a> {
         &mut self,
         value: toml::Value,
         place: &Place,
-    ) -> Result<toml::Value, String> {
+    ) -> Result<toml::Value, Unresolved> {
         Ok(match value {
             toml::Value::String(text) => toml::Value::String(self.resolve(&text, place)?),
             toml::Value::Array(items) => {
@@ -110,9 +121,9 @@ impl<'a> Secrets<'a> {
         }
     }
 
-    fn variable(&self, name: &str) -> Result<String, String> {
+    fn variable(&self, name: &str) -> Result<String, Unresolved> {
         let value = self.variables.get(name).filter(|value| !value.is_empty());
-        value.cloned().ok_or_else(|| format!("the variable {} is not set", shown(name)))
+        value.cloned().ok_or_else(|| Unresolved::Variable(name.to_owned()))
     }
 
     fn file(&mut self, path: &str, place: &Place) -> Result<String, String> {
@@ -203,7 +214,7 @@ pub(super) fn resolve_address(
     address: &str,
     secrets: &mut Secrets<'_>,
     place: &Place,
-) -> Result<String, String> {
+) -> Result<String, Unresolved> {
     if is_reference(address) {
         return secrets.resolve(address, place);
     }
@@ -270,7 +281,8 @@ mod tests {
         assert_eq!(secrets.resolve("env:TOKEN", &nowhere()).unwrap(), "hunter2");
         assert_eq!(secrets.resolve("plain", &nowhere()).unwrap(), "plain");
         for name in ["EMPTY", "MISSING"] {
-            let error = secrets.resolve(&format!("env:{name}"), &nowhere()).unwrap_err();
+            let error =
+                secrets.resolve(&format!("env:{name}"), &nowhere()).unwrap_err().to_string();
             assert_eq!(error, format!("the variable {name} is not set"));
         }
     }
@@ -301,8 +313,10 @@ mod tests {
         check(&mut secrets, folder.path(), "hunter2\n\n", "hunter2\n");
         check(&mut secrets, folder.path(), " hunter2", " hunter2");
         assert!(secrets.files.contains(&folder.path().join("token")));
-        assert!(secrets.resolve("file:token", &nowhere()).unwrap_err().contains("relative"));
-        let missing = secrets.resolve("file:~/missing", &nowhere()).unwrap_err();
+        assert!(
+            secrets.resolve("file:token", &nowhere()).unwrap_err().to_string().contains("relative")
+        );
+        let missing = secrets.resolve("file:~/missing", &nowhere()).unwrap_err().to_string();
         assert!(missing.contains("missing"), "{missing}");
     }
 
@@ -336,7 +350,8 @@ mod tests {
         check(&variables, "json://host/myenv:A", "json://host/myenv:A");
         check(&variables, "json://host/env:", "json://host/env:");
         let mut secrets = Secrets::new(&variables);
-        let missing = resolve_address("slack://env:NO/x", &mut secrets, &nowhere()).unwrap_err();
+        let missing =
+            resolve_address("slack://env:NO/x", &mut secrets, &nowhere()).unwrap_err().to_string();
         assert_eq!(missing, "the variable NO is not set");
     }
 
@@ -348,14 +363,14 @@ mod tests {
         let variables = variables(&[("PATH", folder.path().to_str().unwrap())]);
         let mut secrets = Secrets::new(&variables);
         let program = folder.path().join("secret-tool");
-        let missing = secrets.resolve("keyring:phone", &nowhere()).unwrap_err();
+        let missing = secrets.resolve("keyring:phone", &nowhere()).unwrap_err().to_string();
         assert!(missing.contains("`secret-tool` is not there"), "{missing}");
         let script =
             "#!/bin/sh\n[ \"$*\" = 'lookup service deskbell name phone' ] && echo hunter2\n";
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
         assert_eq!(secrets.resolve("keyring:phone", &nowhere()).unwrap(), "hunter2");
-        let unknown = secrets.resolve("keyring:other", &nowhere()).unwrap_err();
+        let unknown = secrets.resolve("keyring:other", &nowhere()).unwrap_err().to_string();
         assert!(unknown.contains("no such entry"), "{unknown}");
     }
 }

@@ -47,9 +47,10 @@ impl Parts<'_> {
                     }
                     tokens.insert(name, token);
                 }
-                Err(message) => {
-                    let message = format!("{message}; this token is left out");
-                    self.findings.push(Finding::problem(place, tree::shown(&path), message));
+                Err(why) => {
+                    let mut finding = Finding::unresolved(place, tree::shown(&path), &why);
+                    finding.message.push_str("; this token is left out");
+                    self.findings.push(finding);
                 }
             }
         }

@@ -150,7 +150,7 @@ fn variables_become_what_their_option_takes() {
     assert_eq!(config.skip_titles, ["a, b"]);
     assert_eq!(channel(&config, "phone")["topic"].as_str(), Some("4711"));
     assert_eq!(config.delivery.attempts, 12, "an empty variable says nothing");
-    assert_eq!(config.problems, [""; 0]);
+    assert_eq!(config.problems, []);
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn a_broken_project_file_stops_nothing() {
         assert_eq!(config.delivery.attempts, 3, "{text}");
         assert_eq!(config.mcp.profile.as_deref(), Some("swissarmyhammer"), "{text}");
         assert_eq!(config.problems.len(), 1, "{text}");
-        assert!(!config.problems[0].contains("hunter2"));
+        assert!(!config.problems[0].text.contains("hunter2"));
     }
 }
 
@@ -488,7 +488,7 @@ url = "mailto://me:env:PASSWORD@example.com"
         .with_variable("TOKEN", "123:Abc")
         .with_variable("PASSWORD", "p@ss/:?")
         .config();
-    assert_eq!(config.problems, [""; 0]);
+    assert_eq!(config.problems, []);
     let kinds: Vec<_> = config.channels.values().map(|channel| channel.kind.as_str()).collect();
     assert_eq!(kinds, ["ntfy", "telegram", "smtp"]);
     assert_eq!(channel(&config, "a")["topic"].as_str(), Some("builds"));
@@ -507,7 +507,7 @@ fn mcp_pushs_variables_make_channels_where_none_is_configured_row_111() {
     assert_eq!(channel(&config, "ntfy")["topic"].as_str(), Some("t"));
     assert_eq!(config.skip_titles, ["quiet"]);
     assert_eq!(config.problems.len(), 1);
-    assert!(config.problems[0].contains("TG_USER_ID"), "{:?}", config.problems);
+    assert!(config.problems[0].text.contains("TG_USER_ID"), "{:?}", config.problems);
     let shown = config::show(&trial.sources).unwrap();
     assert!(shown.contains("[channels.ntfy]") && !shown.contains("hunter2"), "{shown}");
     let configured = trial.with("user.toml", "[channels.a]\nkind = \"console\"\n").config();

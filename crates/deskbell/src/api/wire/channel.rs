@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::DeliveryBody;
+use crate::config::Problem;
 
 /// The configured channels.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -12,7 +13,27 @@ pub struct ChannelList {
     /// The channels that work, by name.
     pub channels: Vec<ChannelBody>,
     /// What is wrong with the configuration as the daemon sees it, such as channels that were left out.
-    pub problems: Vec<String>,
+    pub problems: Vec<LeftOutBody>,
+}
+
+/// Something of the configuration that is left out.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "LeftOut")]
+pub struct LeftOutBody {
+    /// The channel, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// Whether the daemon lacks a variable, which only a new start of it brings.
+    pub of_environment: bool,
+    /// What is wrong and where.
+    pub text: String,
+}
+
+impl From<Problem> for LeftOutBody {
+    fn from(problem: Problem) -> Self {
+        let Problem { channel, of_environment, text } = problem;
+        Self { channel: channel.map(|name| name.to_string()), of_environment, text }
+    }
 }
 
 /// A configured channel.

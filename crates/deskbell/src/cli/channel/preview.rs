@@ -17,7 +17,7 @@ use crate::{
         config::sources,
         output::{STRONG, styled},
     },
-    config::{ChannelOptions, Config},
+    config::{ChannelOptions, Config, Problem},
 };
 
 /// Prints the requests that a channel would send, and sends nothing.
@@ -92,10 +92,8 @@ fn options(name_or_url: &str) -> anyhow::Result<(ChannelName, ChannelOptions)> {
     if let Some(options) = config.channels.remove(&name) {
         return Ok((name, options));
     }
-    let mention = format!("`channels.{name}");
-    let problem = config.problems.into_iter().find(|problem| problem.contains(&mention));
-    Err(match problem {
-        Some(problem) => Failure::new(Exit::Wrong, problem),
+    Err(match Problem::of(&name, &config.problems) {
+        Some(problem) => Failure::new(Exit::Wrong, &problem.text),
         None => {
             let names: Vec<_> = config.channels.keys().map(ToString::to_string).collect();
             let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };

@@ -24,7 +24,9 @@ three = "hunter2-clear"
     assert_eq!(hook["headers"]["X-Key"].as_str(), Some("hunter2-file"));
     assert_eq!(config.serve.tokens["one"], "hunter2-file");
     assert_eq!(config.serve.tokens.len(), 2, "a token that is not there is left out");
-    assert!(config.problems[0].contains("`serve.tokens.two`: the variable MISSING is not set"));
+    assert!(
+        config.problems[0].text.contains("`serve.tokens.two`: the variable MISSING is not set")
+    );
 
     let report = config::check(&trial.sources);
     let shown = config::show(&trial.sources).unwrap();
