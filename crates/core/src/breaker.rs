@@ -68,9 +68,18 @@ impl Breaker {
         Self::Closed
     }
 
-    /// The breaker after an attempt failed for a reason that may pass.
+    /// The breaker after somebody asked for a trial at `now` instead of at its end.
     #[must_use]
-    pub fn failed(self, policy: &BreakerPolicy, now: Timestamp) -> Self {
+    pub fn asked_for_trial(self, now: Timestamp) -> Self {
+        match self {
+            Self::Open { until, times } => Self::Open { until: until.min(now), times },
+            other => other,
+        }
+    }
+
+    /// The breaker after an attempt that began at `began` failed for a reason that may pass.
+    #[must_use]
+    pub fn failed(self, policy: &BreakerPolicy, began: Timestamp, now: Timestamp) -> Self {
         let open = |times: u32| {
             let pause = policy.pause.saturating_mul(1 << times.min(16)).min(policy.longest);
             Self::Open { until: now.checked_add(pause).unwrap_or(Timestamp::MAX), times: times + 1 }
@@ -81,8 +90,8 @@ impl Breaker {
                 Self::Failing { failures: failures + 1 }
             }
             Self::Closed | Self::Failing { .. } => open(0),
-            // Attempts that were under way when it opened do not open it further.
-            Self::Open { until, .. } if now < until => self,
+            // Attempts that were under way when it opened are no trial, however late they fail.
+            Self::Open { until, .. } if began < until => self,
             Self::Open { times, .. } => open(times),
         }
     }
@@ -102,34 +111,50 @@ mod tests {
         Timestamp::from_second(seconds).unwrap()
     }
 
+    /// A breaker that three failures opened at 0.
+    fn opened() -> Breaker {
+        (0..3).fold(Breaker::default(), |breaker, _| breaker.failed(&POLICY, at(0), at(0)))
+    }
+
     #[test]
     fn it_opens_after_failures_in_a_row_and_lets_one_through_later() {
         let mut breaker = Breaker::default();
         for _ in 0..2 {
-            breaker = breaker.failed(&POLICY, at(0));
+            breaker = breaker.failed(&POLICY, at(0), at(0));
             assert_eq!(breaker.permission(at(0)), Permission::All);
         }
-        breaker = breaker.failed(&POLICY, at(0));
+        breaker = breaker.failed(&POLICY, at(0), at(0));
         assert_eq!(breaker.permission(at(4)), Permission::NoneUntil(at(5)));
         assert_eq!(breaker.permission(at(5)), Permission::OneTrial);
     }
 
     #[test]
     fn a_failed_trial_doubles_the_pause_up_to_the_cap() {
-        let open = (0..3).fold(Breaker::default(), |breaker, _| breaker.failed(&POLICY, at(0)));
-        let again = open.failed(&POLICY, at(5));
+        let open = opened();
+        let again = open.failed(&POLICY, at(5), at(5));
         assert_eq!(again.permission(at(5)), Permission::NoneUntil(at(13)));
     }
 
     #[test]
     fn stragglers_do_not_prolong_an_open_breaker() {
-        let open = (0..3).fold(Breaker::default(), |breaker, _| breaker.failed(&POLICY, at(0)));
-        assert_eq!(open.failed(&POLICY, at(1)), open);
+        let open = opened();
+        assert_eq!(open.failed(&POLICY, at(0), at(1)), open);
+        assert_eq!(open.failed(&POLICY, at(0), at(6)), open, "after the pause as well");
+    }
+
+    #[test]
+    fn a_trial_that_is_asked_for_comes_at_once_and_counts_as_one() {
+        let asked = opened().asked_for_trial(at(1));
+        assert_eq!(asked.permission(at(1)), Permission::OneTrial);
+        assert_eq!(asked.asked_for_trial(at(9)), asked, "it is due already");
+        let failed = asked.failed(&POLICY, at(1), at(2));
+        assert_eq!(failed.permission(at(2)), Permission::NoneUntil(at(10)));
+        assert_eq!(Breaker::Closed.asked_for_trial(at(1)), Breaker::Closed);
     }
 
     #[test]
     fn one_answer_closes_it() {
-        let open = (0..3).fold(Breaker::default(), |breaker, _| breaker.failed(&POLICY, at(0)));
+        let open = opened();
         assert_eq!(open.answered().permission(at(0)), Permission::All);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use deskbell_core::clock::Clock;
+use deskbell_core::{ChannelName, clock::Clock};
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -18,6 +18,9 @@ use crate::{
     retention,
     telemetry::Role,
 };
+
+/// How many channels wait for dispatch to hear that they are to be tried; a further one is tried when it is due.
+const TRIALS_LIMIT: usize = 64;
 
 /// How long the parts may take to end.
 const ENDING: Duration = Duration::from_secs(10);
@@ -42,6 +45,8 @@ pub struct App {
     pub channels: watch::Receiver<Arc<ChannelSet>>,
     /// How each channel's far end does.
     pub health: watch::Receiver<Health>,
+    /// Takes the names of channels that are to be tried at once.
+    pub trials: mpsc::Sender<ChannelName>,
     /// When the program started.
     pub started_at: Timestamp,
 }
@@ -71,10 +76,12 @@ impl App {
         let projects = Projects::new(sources.clone());
         let config = config::watch::follow(sources, config, &tasks, stop.clone());
         let (channels, rules) = channel_set::follow(config.clone(), &tasks, stop.clone());
+        let (trials, asked_trials) = mpsc::channel(TRIALS_LIMIT);
         let health = dispatch::start(
             Arc::clone(&journal),
             Arc::clone(&clock),
             channels.clone(),
+            asked_trials,
             &tasks,
             stop.clone(),
         );
@@ -100,6 +107,7 @@ impl App {
             config,
             channels,
             health,
+            trials,
             started_at,
         });
         Running { app, streams, stop, tasks }

@@ -25,7 +25,7 @@ use std::{
 use deskbell_core::{ChannelName, clock::Clock, delivery::DeliveryState};
 use jiff::Timestamp;
 use tokio::{
-    sync::watch,
+    sync::{mpsc, watch},
     task::{Id, JoinError, JoinSet},
     time::Instant,
 };
@@ -63,11 +63,12 @@ const ORPHANS_LOOKED_AT: usize = 1_000;
 /// Starts to carry out what is due in `journal`, now and until `stop`; returns how the channels do.
 ///
 /// Channels may change at any time: attempts that are under way end as they began, and deliveries to a channel that
-/// is gone wait until it is back.
+/// is gone wait until it is back. A channel that `trials` names is tried at once, however often it failed.
 pub fn start(
     journal: Arc<dyn Journal>,
     clock: Arc<dyn Clock>,
     channels: watch::Receiver<Arc<ChannelSet>>,
+    trials: mpsc::Receiver<ChannelName>,
     tasks: &TaskTracker,
     stop: CancellationToken,
 ) -> watch::Receiver<Health> {
@@ -80,6 +81,7 @@ pub fn start(
         journal,
         clock,
         channels,
+        trials,
         lanes: BTreeMap::new(),
         flights: HashMap::new(),
         attempts: JoinSet::new(),
@@ -101,6 +103,8 @@ enum Wake {
     Landed(Result<(Id, Verdict), JoinError>),
     /// The configuration changed.
     Channels,
+    /// Somebody wants to know whether this channel works.
+    Trial(ChannelName),
     /// The program ends.
     Stop,
 }
@@ -112,11 +116,12 @@ struct Dispatch {
     steady: SteadyClock,
     bell: watch::Receiver<Cursor>,
     channels: watch::Receiver<Arc<ChannelSet>>,
+    trials: mpsc::Receiver<ChannelName>,
     set: Arc<ChannelSet>,
     lanes: BTreeMap<ChannelName, Lane>,
     attempts: JoinSet<Verdict>,
-    /// The channel of each task in `attempts`.
-    flights: HashMap<Id, ChannelName>,
+    /// The channel of each task in `attempts`, and when it began.
+    flights: HashMap<Id, (ChannelName, Timestamp)>,
     /// Channels that are not configured although something waits for them; each is told once.
     orphans: HashSet<ChannelName>,
     claim_failures: u32,
@@ -142,6 +147,7 @@ impl Dispatch {
                 Wake::Stop => break,
                 Wake::Channels => self.adopt_channels().await,
                 Wake::Landed(landed) => self.land(landed),
+                Wake::Trial(channel) => self.ask_for_trial(&channel),
                 Wake::Bell | Wake::Timer => {}
             }
             tokio::time::sleep_until(looked + BETWEEN_LOOKS).await;
@@ -155,6 +161,7 @@ impl Dispatch {
             biased;
             () = stop.cancelled() => Wake::Stop,
             () = changed(&mut self.channels) => Wake::Channels,
+            Some(channel) = self.trials.recv() => Wake::Trial(channel),
             Some(landed) = self.attempts.join_next_with_id() => Wake::Landed(landed),
             () = changed(&mut self.bell) => Wake::Bell,
             () = tokio::time::sleep_until(next_look) => Wake::Timer,
@@ -209,7 +216,8 @@ impl Dispatch {
             error!(delivery.id = %due.id, "the journal gave a delivery that nobody asked for");
             return;
         };
-        lane.launch(self.steady.now());
+        let began = self.steady.now();
+        lane.launch(began);
         let channel = due.id.channel.clone();
         let attempt = Attempt {
             due,
@@ -219,7 +227,13 @@ impl Dispatch {
             clock: Arc::clone(&self.clock),
         };
         let task = self.attempts.spawn(attempt.carry_out());
-        self.flights.insert(task.id(), channel);
+        self.flights.insert(task.id(), (channel, began));
+    }
+
+    fn ask_for_trial(&mut self, channel: &ChannelName) {
+        if let Some(lane) = self.lanes.get_mut(channel) {
+            lane.ask_for_trial(self.steady.now());
+        }
     }
 
     /// Takes in an attempt that is over.
@@ -231,9 +245,9 @@ impl Dispatch {
                 (error.id(), None)
             }
         };
-        let Some(channel) = self.flights.remove(&task) else { return };
+        let Some((channel, began)) = self.flights.remove(&task) else { return };
         let Some(lane) = self.lanes.get_mut(&channel) else { return };
-        lane.land(&channel, verdict, self.steady.now(), self.clock.now());
+        lane.land(&channel, verdict, began, self.steady.now(), self.clock.now());
         if lane.is_done() {
             self.lanes.remove(&channel);
             self.forget_health();

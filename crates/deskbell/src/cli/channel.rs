@@ -111,18 +111,35 @@ async fn test(
     if json {
         output.json(&test)?;
     } else {
-        let error = test.error.as_deref().map(|error| format!(": {}", text::one_line(error)));
-        let receipt = test.delivery.message_id.as_ref();
-        let receipt = receipt.map(|id| format!(", and calls it {}", text::one_line(id)));
-        output.line(match test.outcome.as_str() {
-            "sent" => format!("{name}: the far end took it{}", receipt.unwrap_or_default()),
-            "failed" => format!("{name}: {}{}", styled(ERROR, "failed"), error.unwrap_or_default()),
-            _ => format!("{name}: {}", styled(WARNING, "no answer yet")),
-        })?;
+        output.line(told(name, &test))?;
+        if !test.delivery.is_settled() {
+            output.note("it is tried again, so the message may still arrive");
+        }
     }
     Ok(match test.outcome.as_str() {
         "sent" => Exit::Done,
         "failed" => Exit::Failed,
         _ => Exit::StillOpen,
     })
+}
+
+/// What the far end made of a test, in one line.
+fn told(name: &ChannelName, test: &TestBody) -> String {
+    let after = |words: &str, text: Option<&String>| {
+        text.map(|text| format!("{words}{}", text::one_line(text))).unwrap_or_default()
+    };
+    match test.outcome.as_str() {
+        "sent" => {
+            let receipt = after(", and calls it ", test.delivery.message_id.as_ref());
+            format!("{name}: the far end took it{receipt}")
+        }
+        "failed" => {
+            let error = after(": ", test.error.as_ref());
+            format!("{name}: {}{error}", styled(ERROR, "failed"))
+        }
+        _ => {
+            let waits = after("; it waits for ", test.delivery.waits_for.as_ref());
+            format!("{name}: {}{waits}", styled(WARNING, "no answer yet"))
+        }
+    }
 }

@@ -114,11 +114,17 @@ impl Lane {
         }
     }
 
-    /// Counts an attempt that is over; `verdict` is `None` if nobody knows what it came to.
+    /// Lets an attempt begin at `now` although too many failed. A far end that asked to be left alone is.
+    pub(super) fn ask_for_trial(&mut self, now: Timestamp) {
+        self.breaker = self.breaker.asked_for_trial(now);
+    }
+
+    /// Counts an attempt that began at `began` and is over; `verdict` is `None` if nobody knows what it came to.
     pub(super) fn land(
         &mut self,
         name: &ChannelName,
         verdict: Option<Verdict>,
+        began: Timestamp,
         steady: Timestamp,
         now: Timestamp,
     ) {
@@ -137,7 +143,7 @@ impl Lane {
                 let until = steady.checked_add(asked).unwrap_or(Timestamp::MAX);
                 self.paused_until = self.paused_until.max(Some(until));
             }
-            Verdict::Failed { .. } => self.count_failure(name, steady),
+            Verdict::Failed { .. } => self.count_failure(name, began, steady),
         }
         if let Some((error, given_up)) = verdict.into_error() {
             self.failed += 1;
@@ -146,9 +152,9 @@ impl Lane {
         }
     }
 
-    fn count_failure(&mut self, name: &ChannelName, steady: Timestamp) {
+    fn count_failure(&mut self, name: &ChannelName, began: Timestamp, steady: Timestamp) {
         let before = self.breaker;
-        self.breaker = self.breaker.failed(&BreakerPolicy::default(), steady);
+        self.breaker = self.breaker.failed(&BreakerPolicy::default(), began, steady);
         if !matches!(before, Breaker::Open { .. }) && matches!(self.breaker, Breaker::Open { .. }) {
             warn!(channel.name = %name, "{name} failed too often in a row and is tried less often");
         }

@@ -15,7 +15,7 @@ use deskbell_channels::{
     About, Channel, ChannelKind, Limits, SendContext, SendError, Transport, render::Dialect,
 };
 use deskbell_core::{
-    Context, DeliveryId, EventId, Level, Message, Run, Source,
+    ChannelName, Context, DeliveryId, EventId, Level, Message, Run, Source,
     clock::Clock,
     delivery::{DeliveryState, Failure, Receipt},
     event::{Content, Kind},
@@ -24,7 +24,10 @@ use deskbell_core::{
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -272,6 +275,7 @@ pub(crate) struct Desk {
     pub(crate) clock: Arc<PausedClock>,
     pub(crate) health: watch::Receiver<Health>,
     pub(crate) options: DeliveryOptions,
+    pub(crate) trials: mpsc::Sender<ChannelName>,
     channels: watch::Sender<Arc<ChannelSet>>,
     rules: watch::Sender<Arc<crate::intake::Rules>>,
     intake: Intake,
@@ -320,11 +324,30 @@ impl Desk {
         let (channels, followed_channels) = watch::channel(set);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let counted = Arc::new(CountingJournal { kept: journal.clone(), ..Default::default() });
-        let health =
-            super::start(counted.clone(), clock.clone(), followed_channels, &tasks, stop.clone());
+        let (trials, asked_trials) = mpsc::channel(1);
+        let health = super::start(
+            counted.clone(),
+            clock.clone(),
+            followed_channels,
+            asked_trials,
+            &tasks,
+            stop.clone(),
+        );
         let config = watch::channel(Arc::default()).1;
         let intake = Intake::new(journal.clone(), clock.clone(), followed_rules, config);
-        Self { journal, counted, clock, health, options, channels, rules, intake, stop, tasks }
+        Self {
+            journal,
+            counted,
+            clock,
+            health,
+            options,
+            trials,
+            channels,
+            rules,
+            intake,
+            stop,
+            tasks,
+        }
     }
 
     /// Changes the channels, as a new configuration does.

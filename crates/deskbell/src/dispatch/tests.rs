@@ -165,6 +165,21 @@ async fn a_far_end_that_is_down_gets_single_trials_until_it_is_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_trial_that_is_asked_for_waits_for_no_pause() {
+    let channel = ScriptedChannel::new(std::iter::repeat_n(Step::FAIL, 8), Step::TAKE);
+    let desk = Desk::with(&[("phone", &channel)]);
+    for _ in 0..IN_FLIGHT_PER_CHANNEL {
+        desk.push(&[]).await;
+    }
+    channel.tried(IN_FLIGHT_PER_CHANNEL).await;
+    let start = Instant::now();
+    let event = desk.push(&[]).await;
+    desk.trials.send("phone".parse().unwrap()).await.unwrap();
+    desk.expect(event, "phone", Sent).await;
+    assert!(start.elapsed() < SECOND, "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_channel_gets_no_more_than_it_takes_in_a_minute() {
     // Slow enough that no outcome wakes the loop in time.
     let channel = ScriptedChannel::always(Step::Take(14 * SECOND));

@@ -295,6 +295,10 @@ fn channels_are_listed_and_tested_for_real() {
     let (code, stdout, _) = desk.run(&["channel", "test", "far"]);
     assert_eq!(code, 1);
     assert!(stdout.contains("403"), "{stdout}");
+    let later = FarEnd::answering(|_, _| Reply::status(503));
+    let (code, stdout, stderr) = with_channel(&later).run(&["channel", "test", "far"]);
+    assert_eq!((code, stdout.contains("failed")), (1, true), "{stdout}");
+    assert!(stderr.contains("it is tried again, so the message may still arrive"), "{stderr}");
     let channels = lines(&desk.run(&["channel", "list", "--json"]).1);
     assert_eq!(
         (&channels[0]["name"], &channels[0]["kind"]),

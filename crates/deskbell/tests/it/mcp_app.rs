@@ -16,7 +16,7 @@ use deskbell_core::{
     clock::Clock,
     route::{Route, Routing},
 };
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio_util::{
     sync::{CancellationToken, DropGuard},
     task::TaskTracker,
@@ -64,6 +64,7 @@ impl Parts {
             config: follow_config,
             channels: watch::channel(Arc::default()).1,
             health: watch::channel(Health::default()).1,
+            trials: mpsc::channel(1).0,
         };
         let stop = stop.drop_guard();
         Self { app: Arc::new(app), journal, _rules: rules, _config: config, _stop: stop }
