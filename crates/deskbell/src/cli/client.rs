@@ -19,7 +19,8 @@ use crate::{api::problem::ProblemBody, bridge::start, paths::Paths};
 /// How long an answer may take. Requests that wait for a far end wait for at most a minute.
 const ANSWER_LIMIT: Duration = Duration::from_secs(90);
 
-/// How long a report may take in all. It is accepted within milliseconds, or something is wrong.
+/// How long a report may take in all, once the daemon was reached; one that is started has a limit of its own. It is
+/// accepted within milliseconds, or something is wrong.
 const REPORT_LIMIT: Duration = Duration::from_secs(10);
 
 /// How often a request that may safely be repeated is sent before it fails.
@@ -114,10 +115,19 @@ impl Client {
         request: &Request<Bytes>,
         limit: Duration,
     ) -> anyhow::Result<T> {
+        let mut stream = Some(self.open().await?);
         let deadline = Instant::now() + limit;
         let mut tries = 1;
         loop {
-            let answer = self.once(request, limit).await;
+            let one_try = async {
+                let stream = match stream.take() {
+                    Some(stream) => stream,
+                    None => self.open().await?,
+                };
+                exchange(stream, request).await
+            };
+            let answer = tokio::time::timeout_at(deadline, one_try).await;
+            let answer = answer.unwrap_or_else(|_| Err(no_answer(limit)));
             let wait = match &answer {
                 Ok((StatusCode::TOO_MANY_REQUESTS, body)) => retry_after(body),
                 Err(error) if is_broken(error) => Duration::from_millis(100),
@@ -138,19 +148,8 @@ impl Client {
         request: &Request<Bytes>,
         limit: Duration,
     ) -> anyhow::Result<(StatusCode, Bytes)> {
-        let stream = self.open().await?;
-        let exchange = async {
-            let Answer { response, connection: _connection } = send(stream, request).await?;
-            let status = response.status();
-            let body = http_body_util::Limited::new(response.into_body(), BODY_LIMIT).collect();
-            let body = body.await.map_err(|error| Broken(error.to_string()))?;
-            anyhow::Ok((status, body.to_bytes()))
-        };
-        tokio::time::timeout(limit, exchange).await.map_err(|_| {
-            let message = format!("the daemon does not answer within {} s", limit.as_secs());
-            Failure::new(Exit::NotNow, message)
-                .hint("see `deskbell doctor` and the log in the state folder")
-        })?
+        let exchange = exchange(self.open().await?, request);
+        tokio::time::timeout(limit, exchange).await.map_err(|_| no_answer(limit))?
     }
 
     async fn open(&self) -> anyhow::Result<UnixStream> {
@@ -242,6 +241,23 @@ impl Lines {
     }
 }
 
+async fn exchange(
+    stream: UnixStream,
+    request: &Request<Bytes>,
+) -> anyhow::Result<(StatusCode, Bytes)> {
+    let Answer { response, connection: _connection } = send(stream, request).await?;
+    let status = response.status();
+    let body = http_body_util::Limited::new(response.into_body(), BODY_LIMIT).collect();
+    let body = body.await.map_err(|error| Broken(error.to_string()))?;
+    Ok((status, body.to_bytes()))
+}
+
+fn no_answer(limit: Duration) -> anyhow::Error {
+    let message = format!("the daemon does not answer within {} s", limit.as_secs());
+    let failure = Failure::new(Exit::NotNow, message);
+    failure.hint("see `deskbell doctor` and the log in the state folder").into()
+}
+
 /// The connection ended before the answer was there.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection to the daemon broke: {0}")]
@@ -315,8 +331,54 @@ pub(crate) fn segment(text: &str) -> String {
 }
 
 #[cfg(test)]
+pub(super) mod fake {
+    use std::path::Path;
+
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::UnixListener,
+    };
+
+    use super::*;
+
+    /// The client of a daemon that gives its connections these answers, one after the other, each after a while and
+    /// then closes; all further ones get none.
+    pub(crate) fn daemon(home: &Path, answers: Vec<(Duration, &'static str)>) -> Client {
+        let paths = Paths {
+            state: home.to_owned(),
+            config_user: home.join("config.toml"),
+            config_machine: home.join("none.toml"),
+        };
+        let listener = UnixListener::bind(paths.socket()).unwrap();
+        tokio::spawn(async move {
+            for (wait, answer) in answers {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let _read = stream.read(&mut [0; 4096]).await.unwrap();
+                tokio::time::sleep(wait).await;
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+            let _silent = listener.accept().await;
+            std::future::pending::<()>().await;
+        });
+        Client::of_running(paths)
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn all_tries_together_take_no_longer_than_the_limit() {
+        let home = tempfile::tempdir().unwrap();
+        let (most, limit) = (Duration::from_millis(1_600), Duration::from_secs(2));
+        let client = fake::daemon(home.path(), vec![(most, "")]);
+        let start = Instant::now();
+        let request = request(Method::GET, "/", Bytes::new());
+        let error = client.repeatable::<ProblemBody>(&request, limit).await.unwrap_err();
+        assert!(error.to_string().contains("within 2 s"), "{error}");
+        assert!(start.elapsed() < most + limit, "{:?}", start.elapsed());
+    }
 
     #[test]
     fn addresses_are_escaped() {

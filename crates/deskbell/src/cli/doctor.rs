@@ -8,6 +8,7 @@ use std::{
 };
 
 use deskbell_core::text;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::{net::TcpStream, time::Instant};
 
@@ -34,6 +35,9 @@ const FLUSHES: usize = 5;
 
 /// A disk that takes longer than this to keep something makes every report slow.
 const SLOW_FLUSH: Duration = Duration::from_millis(50);
+
+/// How far a clock may be behind the newest event: one that is corrected all the time moves a little.
+const CLOCK_SLACK: SignedDuration = SignedDuration::from_secs(1);
 
 /// How long the HTTP listener may take to answer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -62,7 +66,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
     let client = Client::new(paths);
     if let Some(status) = daemon(&mut report, &client).await? {
         journal(&mut report, &client).await?;
-        clock(&mut report, &client, &status).await?;
+        clock(&mut report, &client).await?;
         channels(&mut report, &client, status.pid).await?;
         given_up(&mut report, &client).await?;
         web(&mut report, &client).await?;
@@ -248,22 +252,24 @@ async fn journal(report: &mut Report<'_>, client: &Client) -> io::Result<()> {
 }
 
 /// A clock that was set back shows in the newest event, and leads to odd waits.
-async fn clock(
-    report: &mut Report<'_>,
-    client: &Client,
-    status: &StatusBody,
-) -> anyhow::Result<()> {
+async fn clock(report: &mut Report<'_>, client: &Client) -> anyhow::Result<()> {
     let newest: EventPage<'static> = client.get("/v1/events?limit=1").await?;
-    let newest = newest.events.first().map(|event| event.at);
-    match newest {
-        Some(at) if at > status.now => report.warning(
+    // The time is asked for after the event: what is accepted meanwhile is no proof of anything.
+    let now = client.get::<StatusBody>("/v1/status").await?.now;
+    match newest.events.first().map(|event| event.at).filter(|at| was_set_back(now, *at)) {
+        Some(at) => report.warning(
             "clock",
-            format!("it is {}, and the newest event is of {at}", status.now),
+            format!("it is {now}, and the newest event is of {at}"),
             "the clock was set back; what waits for a time may wait longer",
         )?,
-        _ => report.good("clock", status.now.to_string())?,
+        None => report.good("clock", now.to_string())?,
     }
     Ok(())
+}
+
+/// Whether a clock that shows `now` was set back since an event of `at` was accepted.
+fn was_set_back(now: Timestamp, at: Timestamp) -> bool {
+    at.duration_since(now) > CLOCK_SLACK
 }
 
 fn configuration(report: &mut Report<'_>, paths: &Paths) -> io::Result<()> {
@@ -343,6 +349,11 @@ async fn channels(report: &mut Report<'_>, client: &Client, pid: u32) -> anyhow:
                 format!("{detail}: {error}"),
                 &format!("mend the cause, then run `deskbell channel test {}`", channel.name),
             )?,
+            "paused" => report.warning(
+                &check,
+                format!("{detail}: {error}"),
+                "the far end asked to be left alone; it is tried again by itself",
+            )?,
             _ => report.warning(
                 &check,
                 format!("{detail}: {error}"),
@@ -393,4 +404,17 @@ async fn web(report: &mut Report<'_>, client: &Client) -> anyhow::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_corrected_a_little_was_not_set_back() {
+        let at = |millis| Timestamp::from_millisecond(millis).unwrap();
+        assert!(!was_set_back(at(5_000), at(4_000)));
+        assert!(!was_set_back(at(5_000), at(5_020)));
+        assert!(was_set_back(at(5_000), at(7_000)));
+    }
 }

@@ -23,6 +23,18 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
+    /// Whether it shows all steps of a run or none. The level, the category and the client may differ from step to
+    /// step.
+    pub(crate) const fn shows_whole_runs(&self) -> bool {
+        self.level.is_none() && self.context.is_none() && self.client.is_none()
+    }
+
+    /// Whether it shows the steps of this run, where it shows whole runs.
+    pub(crate) fn shows_run(&self, run: &str) -> bool {
+        self.kind.as_deref().is_none_or(|kind| kind == "run")
+            && self.run.as_ref().is_none_or(|wanted| wanted.as_str() == run)
+    }
+
     /// The filter as the parameters of a query.
     pub(crate) fn parameters(&self) -> Vec<(&'static str, Option<String>)> {
         vec![
@@ -32,5 +44,21 @@ impl Filter {
             ("run", self.run.as_ref().map(ToString::to_string)),
             ("client", self.client.clone()),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_knows_which_runs_it_shows_from_start_to_end() {
+        assert!(Filter::default().shows_whole_runs() && Filter::default().shows_run("any"));
+        let of_one = Filter { run: Some("w1".parse().unwrap()), ..Filter::default() };
+        assert!(of_one.shows_whole_runs() && of_one.shows_run("w1") && !of_one.shows_run("dep"));
+        let notices = Filter { kind: Some("notice".to_owned()), ..Filter::default() };
+        assert!(!notices.shows_run("any"));
+        let serious = Filter { level: Some("error..".parse().unwrap()), ..Filter::default() };
+        assert!(!serious.shows_whole_runs(), "its end may be less serious than its update");
     }
 }

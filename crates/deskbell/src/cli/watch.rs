@@ -16,7 +16,7 @@ use super::{
     show,
 };
 use crate::{
-    api::wire::{EventBody, RunList, StatusBody},
+    api::wire::{EventBody, RunBody, RunList, StatusBody},
     app::SystemClock,
     journal::Cursor,
 };
@@ -57,7 +57,8 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
     let mut watch = Watch {
         // Without a place of its own, a stream that is opened again would skip what came in between.
         after: args.after.unwrap_or(status.cursor),
-        bars: Bars::new(output.is_terminal && !args.json),
+        // A bar needs the end of its run as much as its updates.
+        bars: Bars::new(output.is_terminal && !args.json && args.filter.shows_whole_runs()),
         args,
         client,
         output,
@@ -107,11 +108,12 @@ impl Watch<'_> {
                 }
                 Err(error) if is_first => return Err(error),
                 // The filter was right before, so it is the place: one of a journal that is no more.
-                Err(error) if is_refusal(&error) => {
+                Err(error) if is_refusal(&error) && self.after != Cursor::START => {
                     self.tell(&format!("{error}; going on from the first event"));
                     self.after = Cursor::START;
                 }
-                Err(_) => {}
+                Err(error) if may_pass(&error) => {}
+                Err(error) => return Err(error),
             }
             // Whoever ended the daemon does not want a mere viewer to start it again.
             self.client = self.client.without_starting();
@@ -173,7 +175,8 @@ impl Watch<'_> {
     async fn show_open_runs(&mut self) -> anyhow::Result<()> {
         if self.bars.are_shown() {
             let list: RunList = self.client.get("/v1/runs?state=open&limit=20").await?;
-            for run in list.runs.into_iter().rev() {
+            let shown = |run: &RunBody| self.args.filter.shows_run(&run.id);
+            for run in list.runs.into_iter().filter(shown).rev() {
                 self.bars.open(&run);
             }
         }
@@ -181,6 +184,33 @@ impl Watch<'_> {
     }
 }
 
+/// Whether it may go better the next time: the daemon is gone, or takes nothing at the moment.
+fn may_pass(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Failure>().is_none_or(|failure| failure.exit == Exit::NotNow)
+}
+
 fn is_refusal(error: &anyhow::Error) -> bool {
     error.downcast_ref::<Failure>().is_some_and(|failure| failure.exit == Exit::Wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::client::fake;
+
+    #[tokio::test]
+    async fn a_refusal_that_will_not_pass_ends_it() {
+        let home = tempfile::tempdir().unwrap();
+        let stream = "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        let refusal = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
+        let client =
+            fake::daemon(home.path(), vec![(Duration::ZERO, stream), (Duration::ZERO, refusal)]);
+        let output = Output { is_terminal: false };
+        let args = Args { filter: Filter::default(), after: None, json: true };
+        let (bars, after) = (Bars::new(false), Cursor::START);
+        let mut watch = Watch { args, client, output: &output, bars, after };
+        let ended = tokio::time::timeout(Duration::from_secs(30), watch.follow()).await;
+        let error = ended.unwrap().unwrap_err().to_string();
+        assert!(error.contains("404"), "{error}");
+    }
 }
