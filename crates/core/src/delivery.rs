@@ -140,19 +140,23 @@ pub struct Receipt {
 /// What an attempt came to, as the journal keeps it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The far end took it.
-    Sent(Receipt),
+    /// The far end took it: the receipts of its pieces, for each place of the channel one for each part.
+    Sent(Vec<Receipt>),
     /// It failed and is tried again at `at`.
     RetryAt {
         /// When to try again.
         at: Timestamp,
         /// What went wrong, without secrets.
         error: String,
+        /// The receipts of the pieces that have arrived, which are not sent again.
+        arrived: Vec<Receipt>,
     },
     /// It is given up.
     GivenUp {
         /// What went wrong, without secrets.
         error: String,
+        /// The receipts of the pieces that have arrived, which a retry by hand does not send again.
+        arrived: Vec<Receipt>,
     },
 }
 

@@ -321,6 +321,6 @@ async fn pipeline(journal: &Arc<SqliteJournal>) {
 
 fn sent(due: Due) -> Write {
     let receipt = Receipt { message_id: Some("1790000000.123456".to_owned()) };
-    let outcome = Outcome::Sent(receipt);
+    let outcome = Outcome::Sent(vec![receipt]);
     Write::Outcome { delivery: due.id, attempt: due.attempt, at: now(), outcome }
 }

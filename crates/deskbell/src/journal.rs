@@ -206,8 +206,10 @@ pub struct Due {
     pub maybe_repeated: bool,
     /// The event to tell.
     pub event: Event,
-    /// The latest receipt of an earlier step of the same run on the same channel.
-    pub previous: Option<Receipt>,
+    /// The latest receipts of an earlier step of the same run on the same channel, if they name a message.
+    pub previous: Vec<Receipt>,
+    /// The receipts of the pieces that earlier attempts have brought there.
+    pub arrived: Vec<Receipt>,
 }
 
 /// Which events to read, and in which order.
@@ -289,8 +291,8 @@ pub struct Delivery {
     pub attempts: Vec<AttemptRecord>,
     /// How many attempts there were.
     pub attempt_count: u32,
-    /// What the far end gave.
-    pub receipt: Option<Receipt>,
+    /// What the far end gave for each piece that has arrived; nothing where all have, and none has an id.
+    pub receipts: Vec<Receipt>,
 }
 
 /// How many attempts of a delivery are kept in detail.

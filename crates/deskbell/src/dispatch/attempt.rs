@@ -2,11 +2,11 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use deskbell_channels::{SendContext, SendError};
+use deskbell_channels::{Delivered, SendContext, SendError};
 use deskbell_core::{
     Message,
     clock::Clock,
-    delivery::{Failure, Outcome, Receipt},
+    delivery::{Failure, Outcome},
     retry::{Decision, RetryPolicy},
 };
 use futures_util::FutureExt as _;
@@ -73,32 +73,33 @@ impl Attempt {
     }
 
     /// Sends the message, within the time-out. A panic of the channel is a failure like any other.
-    async fn send(&self) -> Result<Receipt, SendError> {
+    async fn send(&self) -> Delivered {
         let message = Message::of(&self.due.event);
         let (now, http) = (self.clock.now(), self.ready.http.clone());
         let cx = SendContext {
             attempt: self.due.attempt,
-            earlier: self.due.previous.clone().into_iter().collect(),
+            earlier: self.due.previous.clone(),
+            arrived: self.due.arrived.clone(),
             timeout: self.options.timeout,
             ..SendContext::new(self.due.id.clone(), now, http)
         };
         let sending =
             deskbell_channels::deliver(self.ready.kind, &*self.ready.channel, &message, &cx);
         let caught = AssertUnwindSafe(sending).catch_unwind().await;
-        let caught = caught.map(deskbell_channels::Delivered::first);
-        caught.unwrap_or_else(|_panic| Err(SendError::temporary("the channel's code panicked")))
+        caught.unwrap_or_else(|_panic| Delivered {
+            receipts: self.due.arrived.clone(),
+            failure: Some(SendError::temporary("the channel's code panicked")),
+        })
     }
 
     /// What the answer means for the delivery, and for the lane.
-    fn judge(&self, answer: Result<Receipt, SendError>) -> (Outcome, Verdict) {
+    fn judge(&self, answer: Delivered) -> (Outcome, Verdict) {
         let Due { id, attempt, .. } = &self.due;
         let name = &id.channel;
-        let SendError { failure, message: error } = match answer {
-            Ok(receipt) => {
-                info!(event.id = %id.event, channel.name = %name, attempt, "delivered event to {name}");
-                return (Outcome::Sent(receipt), Verdict::Sent);
-            }
-            Err(error) => error,
+        let Delivered { receipts: arrived, failure } = answer;
+        let Some(SendError { failure, message: error }) = failure else {
+            info!(event.id = %id.event, channel.name = %name, attempt, "delivered event to {name}");
+            return (Outcome::Sent(arrived), Verdict::Sent);
         };
         let policy = RetryPolicy { attempts: self.options.attempts, ..RetryPolicy::default() };
         let (outcome, given_up) = match policy.after(*attempt, failure, jitter()) {
@@ -106,12 +107,12 @@ impl Attempt {
                 info!(event.id = %id.event, channel.name = %name, attempt,
                     "failed to deliver event to {name}, next attempt in {:.1} s: {error}", wait.as_secs_f64());
                 let at = self.clock.now().checked_add(wait).unwrap_or(jiff::Timestamp::MAX);
-                (Outcome::RetryAt { at, error: error.clone() }, false)
+                (Outcome::RetryAt { at, error: error.clone(), arrived }, false)
             }
             Decision::GiveUp => {
                 warn!(event.id = %id.event, channel.name = %name, attempt,
                     "failed to deliver event to {name}, given up: {error}");
-                (Outcome::GivenUp { error: error.clone() }, true)
+                (Outcome::GivenUp { error: error.clone(), arrived }, true)
             }
         };
         let verdict = match failure {

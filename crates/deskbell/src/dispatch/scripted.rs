@@ -72,6 +72,7 @@ pub(crate) struct ScriptedChannel(Arc<Script>);
 struct Script {
     steps: Mutex<VecDeque<Step>>,
     then: Step,
+    targets: usize,
     seen: watch::Sender<Seen>,
 }
 
@@ -88,6 +89,7 @@ struct Seen {
 pub(crate) struct Try {
     pub(crate) at: Instant,
     pub(crate) attempt: u32,
+    pub(crate) target: usize,
     pub(crate) delivery: DeliveryId,
     pub(crate) edit: Option<Receipt>,
     pub(crate) body: String,
@@ -96,8 +98,17 @@ pub(crate) struct Try {
 impl ScriptedChannel {
     /// A channel that does `steps`, and `then` ever after.
     pub(crate) fn new(steps: impl IntoIterator<Item = Step>, then: Step) -> Self {
+        Self::to_places(steps, then, 1)
+    }
+
+    /// The same with so many places, each of which gets the message for itself.
+    pub(crate) fn to_places(
+        steps: impl IntoIterator<Item = Step>,
+        then: Step,
+        targets: usize,
+    ) -> Self {
         let steps = Mutex::new(steps.into_iter().collect());
-        Self(Arc::new(Script { steps, then, seen: watch::Sender::default() }))
+        Self(Arc::new(Script { steps, then, targets, seen: watch::Sender::default() }))
     }
 
     /// A channel that does the same with every message.
@@ -126,6 +137,7 @@ impl ScriptedChannel {
             seen.tries.push(Try {
                 at: Instant::now(),
                 attempt: cx.attempt,
+                target: cx.target,
                 delivery: cx.delivery.clone(),
                 edit: cx.edit.clone(),
                 body: message.body.clone(),
@@ -149,12 +161,21 @@ impl Drop for Running<'_> {
 
 #[async_trait]
 impl Channel for ScriptedChannel {
+    fn targets(&self) -> usize {
+        self.0.targets
+    }
+
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
         let (step, _running) = self.begin(message, cx);
         match step {
             Step::Take(after) => {
                 tokio::time::sleep(after).await;
-                Ok(Receipt { message_id: Some(format!("message of {}", cx.delivery.event)) })
+                Ok(Receipt {
+                    message_id: Some(match cx.target {
+                        0 => format!("message of {}", cx.delivery.event),
+                        place => format!("message of {} at {place}", cx.delivery.event),
+                    }),
+                })
             }
             Step::Fail(after, failure) => {
                 tokio::time::sleep(after).await;

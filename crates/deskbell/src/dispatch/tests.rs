@@ -367,6 +367,32 @@ async fn a_run_is_one_message_where_the_far_end_can_edit_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_has_arrived_is_not_sent_again() {
+    let channel = ScriptedChannel::to_places([Step::TAKE, Step::FAIL], Step::TAKE, 3);
+    let desk = Desk::with(&[("team", &channel)]);
+    let event = desk.push(&[]).await;
+    desk.expect(event, "team", Sent).await;
+    let tries: Vec<_> = channel.tries().iter().map(|it| (it.attempt, it.target)).collect();
+    assert_eq!(tries, [(1, 0), (1, 1), (2, 1), (2, 2)]);
+    let receipts = desk.delivery(event, "team").await.receipts;
+    let ids: Vec<_> = receipts.iter().filter_map(|it| it.message_id.clone()).collect();
+    let place = |number| format!("message of {event} at {number}");
+    assert_eq!(ids, [format!("message of {event}"), place(1), place(2)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_edits_its_message_at_each_place() {
+    let channel = ScriptedChannel::to_places([], Step::TAKE, 2);
+    let desk = Desk::with(&[("edits", &channel)]);
+    let start = desk.step(Phase::Start, "start").await;
+    desk.expect(start, "edits", Sent).await;
+    let end = desk.step(Phase::End, "end").await;
+    desk.expect(end, "edits", Sent).await;
+    let edits: Vec<_> = channel.tries().into_iter().filter_map(|it| it.edit?.message_id).collect();
+    assert_eq!(edits, [format!("message of {start}"), format!("message of {start} at 1")]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn waiting_does_not_ask_the_journal_again_and_again() {
     let hour = 60 * MINUTE;
     let down = ScriptedChannel::always(Step::FAIL);

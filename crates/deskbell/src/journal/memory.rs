@@ -191,7 +191,7 @@ impl State {
             maybe_repeated: false,
             attempts: Vec::new(),
             attempt_count: 0,
-            receipt: None,
+            receipts: Vec::new(),
         };
         self.pending.entry(planned.channel.clone()).or_default().insert((due_at, number));
         if let Some(kept) = self.events.get_mut(&number) {
@@ -252,18 +252,22 @@ impl State {
         };
         let recorded = self.change(id, is_latest, |delivery| {
             let error = match outcome {
-                Outcome::Sent(receipt) => {
+                Outcome::Sent(receipts) => {
                     delivery.state = DeliveryState::Sent;
-                    delivery.receipt = Some(receipt);
+                    // As in the file: without an id there is nothing to keep.
+                    let names_one = receipts.iter().any(|receipt| receipt.message_id.is_some());
+                    delivery.receipts = if names_one { receipts } else { Vec::new() };
                     None
                 }
-                Outcome::RetryAt { at, error } => {
+                Outcome::RetryAt { at, error, arrived } => {
                     delivery.state = DeliveryState::Pending;
                     delivery.due_at = at;
+                    delivery.receipts = arrived;
                     Some(error)
                 }
-                Outcome::GivenUp { error } => {
+                Outcome::GivenUp { error, arrived } => {
                     delivery.state = DeliveryState::GivenUp;
+                    delivery.receipts = arrived;
                     Some(error)
                 }
             };
@@ -359,9 +363,12 @@ impl State {
     /// Marks a delivery as in flight.
     fn take(&mut self, number: Number, channel: &ChannelName) -> Option<Due> {
         let earlier = self.earlier_in_line(number, channel);
-        let mut receipts = earlier.filter_map(|earlier| earlier.receipt.as_ref());
-        let previous = receipts.rfind(|receipt| receipt.message_id.is_some()).cloned();
-        drop(receipts);
+        let mut sent = earlier.filter(|earlier| earlier.state == DeliveryState::Sent);
+        let names_one = |earlier: &&Delivery| {
+            earlier.receipts.iter().any(|receipt| receipt.message_id.is_some())
+        };
+        let previous = sent.rfind(names_one).map(|earlier| earlier.receipts.clone());
+        drop(sent);
         let event = self.events.get(&number)?.event.clone();
         let id = DeliveryId { event: event.id, channel: channel.clone() };
         self.change(
@@ -374,7 +381,15 @@ impl State {
         );
         let delivery = self.delivery(number, channel)?;
         let (attempt, maybe_repeated) = (delivery.attempt_count, delivery.maybe_repeated);
-        Some(Due { id, attempt, maybe_repeated, event, previous })
+        let arrived = delivery.receipts.clone();
+        Some(Due {
+            id,
+            attempt,
+            maybe_repeated,
+            event,
+            previous: previous.unwrap_or_default(),
+            arrived,
+        })
     }
 
     /// The deliveries of earlier steps of the event's run to `channel`, the first one first.

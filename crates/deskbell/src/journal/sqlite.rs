@@ -159,12 +159,14 @@ impl Form {
         Ok(match write {
             Write::Accept(accept) => Self::Accept(Box::new(AcceptForm::of(*accept)?)),
             Write::Outcome { delivery, attempt, at, outcome } => {
-                let (state, due_at, message_id, error) = match outcome {
-                    Outcome::Sent(receipt) => (DeliveryState::Sent, None, receipt.message_id, None),
-                    Outcome::RetryAt { at, error } => {
-                        (DeliveryState::Pending, Some(stored::nanos(at)), None, Some(error))
+                let (state, due_at, receipts, error) = match outcome {
+                    Outcome::Sent(receipts) => (DeliveryState::Sent, None, receipts, None),
+                    Outcome::RetryAt { at, error, arrived } => {
+                        (DeliveryState::Pending, Some(stored::nanos(at)), arrived, Some(error))
                     }
-                    Outcome::GivenUp { error } => (DeliveryState::GivenUp, None, None, Some(error)),
+                    Outcome::GivenUp { error, arrived } => {
+                        (DeliveryState::GivenUp, None, arrived, Some(error))
+                    }
                 };
                 Self::Outcome(OutcomeForm {
                     event: delivery.event.uuid().into_bytes(),
@@ -172,7 +174,7 @@ impl Form {
                     attempt,
                     state: stored::delivery_state_code(state),
                     due_at,
-                    message_id,
+                    receipts: stored::receipts(&receipts, state == DeliveryState::Sent)?,
                     line: stored::attempt_line(&AttemptRecord { number: attempt, at, error })?,
                 })
             }

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use aws_lc_rs::digest;
 use deskbell_core::{
     ChannelName, Context, Event, EventId, Level, Run, RunId, Source,
-    delivery::DeliveryState,
+    delivery::{DeliveryState, Receipt},
     event::{Content, Format, Kind},
     run::{Phase, Progress, RunState, RunStep},
 };
@@ -259,6 +259,30 @@ impl StoredRun {
     }
 }
 
+/// The form of receipts in the column `message_id`: the id itself where one is all there is, else a JSON array of ids.
+/// A delivery that was sent and has no id needs none; one that is not sent is to know what has arrived.
+pub(super) fn receipts(receipts: &[Receipt], is_sent: bool) -> Result<Option<String>, Unreadable> {
+    let ids: Vec<_> = receipts.iter().map(|receipt| receipt.message_id.as_deref()).collect();
+    match ids.as_slice() {
+        ids if is_sent && ids.iter().all(Option::is_none) => Ok(None),
+        [] => Ok(None),
+        [Some(id)] if is_sent && !id.starts_with('[') => Ok(Some((*id).to_owned())),
+        ids => serde_json::to_string(ids).map(Some).map_err(|e| Unreadable::new("receipt", e)),
+    }
+}
+
+/// The receipts in the column `message_id`.
+pub(super) fn receipts_of(column: Option<String>) -> Result<Vec<Receipt>, Unreadable> {
+    let ids = match column {
+        None => Vec::new(),
+        Some(ids) if ids.starts_with('[') => {
+            serde_json::from_str(&ids).map_err(|error| Unreadable::new("receipt", error))?
+        }
+        Some(id) => vec![Some(id)],
+    };
+    Ok(ids.into_iter().map(|message_id| Receipt { message_id }).collect())
+}
+
 /// Adds an attempt to the log of a delivery, which has one JSON array a line: number, time, error.
 ///
 /// Only the last [`ATTEMPTS_KEPT`] lines stay. It takes no parsing, because it runs where everybody waits.
@@ -419,6 +443,26 @@ mod tests {
         let event = stored.event().unwrap();
         assert_eq!(event.content.data, Some(Value::Null));
         assert_eq!(StoredEvent::of(&event).unwrap().body, body);
+    }
+
+    #[test]
+    fn receipts_are_read_back() {
+        #[track_caller]
+        fn check(ids: &[Option<&str>], is_sent: bool, column: Option<&str>) {
+            let given: Vec<_> =
+                ids.iter().map(|id| Receipt { message_id: id.map(str::to_owned) }).collect();
+            let stored = receipts(&given, is_sent).unwrap();
+            assert_eq!(stored.as_deref(), column);
+            if column.is_some() {
+                assert_eq!(receipts_of(stored).unwrap(), given);
+            }
+        }
+        check(&[Some("m1")], true, Some("m1"));
+        check(&[Some("[1]")], true, Some(r#"["[1]"]"#));
+        check(&[Some("m1"), None], true, Some(r#"["m1",null]"#));
+        check(&[None, None], true, None);
+        check(&[None], false, Some("[null]"));
+        check(&[], false, None);
     }
 
     #[test]

@@ -42,6 +42,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("what was given up can be tried again", |it| Box::pin(claiming::retry(it))),
     ("what was in flight is recovered", |it| Box::pin(claiming::recover(it))),
     ("steps of a run go one after the other", |it| Box::pin(claiming::run_order(it))),
+    ("an attempt knows what has arrived", |it| Box::pin(claiming::arrived(it))),
     ("an attempt knows the previous receipt", |it| Box::pin(claiming::previous(it))),
     ("an update takes the place of an untried one", |it| Box::pin(replacing::in_place(it))),
     ("an update waits for its interval", |it| Box::pin(replacing::interval(it))),

@@ -1,6 +1,6 @@
 //! Takes due deliveries, inside the writer's transaction.
 
-use deskbell_core::{ChannelName, DeliveryId, delivery::Receipt};
+use deskbell_core::{ChannelName, DeliveryId, delivery::DeliveryState};
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{
@@ -27,6 +27,7 @@ struct DueForm {
     maybe_repeated: bool,
     event: StoredEvent,
     previous: Option<String>,
+    arrived: Option<String>,
 }
 
 impl ClaimedForm {
@@ -36,17 +37,19 @@ impl ClaimedForm {
     /// for it would make one damaged row stop every channel.
     pub(super) fn claimed(self) -> Claimed {
         let due = self.due.into_iter().filter_map(|form| {
-            let DueForm { channel, attempt, maybe_repeated, event, previous } = form;
-            let event = match event.event() {
-                Ok(event) => event,
+            let DueForm { channel, attempt, maybe_repeated, event, previous, arrived } = form;
+            let receipts = || {
+                Ok((stored::receipts_of(previous)?, stored::receipts_of(arrived)?))
+            };
+            let (event, (previous, arrived)) = match event.event().and_then(|e| Ok((e, receipts()?))) {
+                Ok(read) => read,
                 Err(unreadable) => {
                     tracing::error!(channel.name = %channel, "cannot deliver a damaged {unreadable}");
                     return None;
                 }
             };
             let id = DeliveryId { event: event.id, channel };
-            let previous = previous.map(|id| Receipt { message_id: Some(id) });
-            Some(Due { id, attempt, maybe_repeated, event, previous })
+            Some(Due { id, attempt, maybe_repeated, event, previous, arrived })
         });
         Claimed { due: due.collect(), next_at: self.next_at.map(stored::timestamp) }
     }
@@ -207,6 +210,7 @@ impl Writes<'_> {
             maybe_repeated: false,
             event,
             previous: None,
+            arrived: None,
         };
         match from {
             Origin::Plan(reason) => {
@@ -219,10 +223,10 @@ impl Writes<'_> {
             Origin::Row(run) => {
                 let mut mark = self.connection.prepare_cached(
                     "UPDATE deliveries SET state = 1, tries = tries + 1 WHERE seq = ?1 AND channel = ?2 \
-                     RETURNING tries, repeated",
+                     RETURNING tries, repeated, message_id",
                 )?;
-                (due.attempt, due.maybe_repeated) =
-                    mark.query_row([seq, channel], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                (due.attempt, due.maybe_repeated, due.arrived) = mark
+                    .query_row([seq, channel], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
                 due.previous = match run {
                     Some(run) => self.previous(seq, run, channel)?,
                     None => None,
@@ -232,12 +236,17 @@ impl Writes<'_> {
         Ok(due)
     }
 
-    /// The message id of the latest receipt of an earlier step.
+    /// The latest receipts of an earlier step that was sent.
     fn previous(&self, seq: i64, run: i64, channel: i64) -> Result<Option<String>, Fault> {
         let mut statement = self.connection.prepare_cached(
             "SELECT message_id FROM deliveries INDEXED BY receipts WHERE run = ?1 AND channel = ?2 \
-             AND message_id IS NOT NULL AND seq < ?3 ORDER BY seq DESC LIMIT 1",
+             AND message_id IS NOT NULL AND state = ?4 AND seq < ?3 ORDER BY seq DESC LIMIT 1",
         )?;
-        Ok(statement.query_row(params![run, channel, seq], |row| row.get(0)).optional()?)
+        Ok(statement
+            .query_row(
+                params![run, channel, seq, stored::delivery_state_code(DeliveryState::Sent)],
+                |row| row.get(0),
+            )
+            .optional()?)
     }
 }

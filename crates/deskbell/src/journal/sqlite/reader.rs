@@ -5,11 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use deskbell_core::{
-    DeliveryId, EventId, Run,
-    delivery::{DeliveryState, Receipt},
-    level::LevelRange,
-};
+use deskbell_core::{DeliveryId, EventId, Run, delivery::DeliveryState, level::LevelRange};
 use rusqlite::{Connection, Row, ToSql, params_from_iter};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -259,9 +255,7 @@ fn with_rows(connection: &Connection, query: &DeliveryQuery) -> Result<Vec<Numbe
         delivery.maybe_repeated = row.get(6)?;
         delivery.attempts = stored::attempts(attempts.as_deref().unwrap_or_default())?;
         delivery.attempt_count = row.get(8)?;
-        if delivery.state == DeliveryState::Sent {
-            delivery.receipt = Some(Receipt { message_id: row.get(9)? });
-        }
+        delivery.receipts = stored::receipts_of(row.get(9)?)?;
         Ok(Some((seq, delivery)))
     })
 }
@@ -297,7 +291,7 @@ fn planned(row: &Row<'_>) -> Result<Numbered, Fault> {
         maybe_repeated: false,
         attempts: Vec::new(),
         attempt_count: 0,
-        receipt: None,
+        receipts: Vec::new(),
     };
     Ok((row.get(0)?, delivery))
 }

@@ -51,7 +51,7 @@ pub(super) struct OutcomeForm {
     pub(super) state: i64,
     /// When it is tried again, if it is.
     pub(super) due_at: Option<i64>,
-    pub(super) message_id: Option<String>,
+    pub(super) receipts: Option<String>,
     /// The attempt as a line of the log.
     pub(super) line: String,
 }
@@ -299,8 +299,8 @@ impl<'c> Writes<'c> {
             "UPDATE deliveries SET state = ?3, due_at = coalesce(?4, due_at), attempts = ?5, message_id = ?6 \
              WHERE seq = ?1 AND channel = ?2",
         )?;
-        let OutcomeForm { state, due_at, message_id, .. } = outcome;
-        update.execute(params![seq, channel, state, due_at, log, message_id])?;
+        let OutcomeForm { state, due_at, receipts, .. } = outcome;
+        update.execute(params![seq, channel, state, due_at, log, receipts])?;
         Ok(Ack::Done(1))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use deskbell_core::{
-    delivery::{DeliveryState, Receipt, Replaces},
+    delivery::{DeliveryState, Outcome, Replaces},
     run::Phase,
 };
 
@@ -16,7 +16,7 @@ pub(super) async fn marks(journal: Fresh) {
     let claimed = claim(journal, "a", 5, 9).await;
     assert_eq!(numbers(&claimed), [1]);
     let due = &claimed.due[0];
-    assert_eq!((due.attempt, due.maybe_repeated, &due.previous), (1, false, &None));
+    assert_eq!((due.attempt, due.maybe_repeated, &due.previous), (1, false, &Vec::new()));
     assert_eq!((&due.id, &due.event), (&delivery_id(1, "a"), &notice(1)));
     let marked = delivery(journal, 1, "a").await;
     assert_eq!((marked.state, marked.attempt_count), (DeliveryState::InFlight, 1));
@@ -82,7 +82,7 @@ pub(super) async fn outcomes(journal: Fresh) {
     assert_eq!(record(journal, &take("a").await, sent(Some("m1"))).await, Ack::Done(1));
     let kept = delivery(journal, 1, "a").await;
     assert_eq!(kept.state, DeliveryState::Sent);
-    assert_eq!(kept.receipt, Some(Receipt { message_id: Some("m1".to_owned()) }));
+    assert_eq!(kept.receipts, [receipt(Some("m1"))]);
     assert_eq!(kept.attempts, [AttemptRecord { number: 1, at: at(50), error: None }]);
 
     record(journal, &take("b").await, retry_at(60)).await;
@@ -94,12 +94,34 @@ pub(super) async fn outcomes(journal: Fresh) {
 
     record(journal, &take("c").await, given_up()).await;
     let kept = delivery(journal, 1, "c").await;
-    assert_eq!((kept.state, kept.receipt), (DeliveryState::GivenUp, None));
+    assert_eq!((kept.state, kept.receipts), (DeliveryState::GivenUp, vec![]));
     assert_eq!(kept.attempts[0].error.as_deref(), Some("destination answered 401"));
 
     accepted(journal, accept(notice(2)).to(&["a"])).await;
     record(journal, &take("a").await, sent(None)).await;
-    assert_eq!(delivery(journal, 2, "a").await.receipt, Some(Receipt { message_id: None }));
+    assert_eq!(delivery(journal, 2, "a").await.state, DeliveryState::Sent);
+}
+
+pub(super) async fn arrived(journal: Fresh) {
+    let journal = &*journal;
+    accepted(journal, accept(notice(1)).to(&["a"])).await;
+    let due = claim(journal, "a", 1, 9).await.due.remove(0);
+    assert_eq!(due.arrived, []);
+    let arrived = vec![receipt(Some("m1")), receipt(None)];
+    let error = "destination answered 503".to_owned();
+    let outcome = Outcome::RetryAt { at: at(10), error: error.clone(), arrived: arrived.clone() };
+    record(journal, &due, outcome).await;
+    assert_eq!(delivery(journal, 1, "a").await.receipts, arrived);
+    let due = claim(journal, "a", 1, 10).await.due.remove(0);
+    assert_eq!(due.arrived, arrived);
+    // A crash while it is in flight, and a retry by hand after it was given up, forget none of it.
+    put(journal, Write::Recover { at: at(11) }).await;
+    let due = claim(journal, "a", 1, 11).await.due.remove(0);
+    assert_eq!(due.arrived, arrived);
+    record(journal, &due, Outcome::GivenUp { error, arrived: arrived.clone() }).await;
+    put(journal, Write::Retry { delivery: delivery_id(1, "a"), at: at(12) }).await;
+    let due = claim(journal, "a", 1, 12).await.due.remove(0);
+    assert_eq!(due.arrived, arrived);
 }
 
 pub(super) async fn late_outcomes(journal: Fresh) {
@@ -210,18 +232,18 @@ pub(super) async fn previous(journal: Fresh) {
     for outcome in [sent(Some("m1")), sent(None), given_up(), sent(Some("m4"))] {
         let claimed = claim(journal, "a", 9, 9).await;
         let due = claimed.due.iter().find(|due| due.id.event != id(5)).unwrap();
-        receipts.push(due.previous.as_ref().and_then(|receipt| receipt.message_id.clone()));
+        receipts.push(due.previous.iter().find_map(|receipt| receipt.message_id.clone()));
         record(journal, due, outcome).await;
         let other = claimed.due.iter().find(|due| due.id.event == id(5));
-        assert!(other.is_none_or(|due| due.previous.is_none()), "another run");
+        assert!(other.is_none_or(|due| due.previous.is_empty()), "another run");
     }
     let m1 = Some("m1".to_owned());
     assert_eq!(receipts, [None, m1.clone(), m1.clone(), m1]);
     let due = claim(journal, "b", 9, 9).await.due.remove(0);
-    assert_eq!(due.previous, None, "another channel");
+    assert_eq!(due.previous, [], "another channel");
     // A receipt of a later step is none of an earlier one, even where that one is tried again afterwards.
     let again = Write::Retry { delivery: delivery_id(3, "a"), at: at(9) };
     assert_eq!(put(journal, again).await, Ack::Done(1));
     let due = claim(journal, "a", 9, 9).await.due.remove(0);
-    assert_eq!(due.previous, Some(Receipt { message_id: Some("m1".to_owned()) }));
+    assert_eq!(due.previous, [receipt(Some("m1"))]);
 }

@@ -104,7 +104,7 @@ pub(super) async fn deliveries(journal: Fresh) {
     check(both, &[(2, "a")]).await;
     let planned = delivery(&*journal, 2, "a").await;
     assert_eq!((planned.reason.as_str(), planned.due_at), ("route 1", at(2)));
-    assert_eq!((planned.attempt_count, planned.receipt, planned.attempts), (0, None, vec![]));
+    assert_eq!((planned.attempt_count, planned.receipts, planned.attempts), (0, vec![], vec![]));
 }
 
 pub(super) async fn runs(journal: Fresh) {

@@ -158,16 +158,25 @@ pub(in crate::journal) async fn record(journal: &dyn Journal, due: &Due, outcome
     put(journal, write).await
 }
 
+/// The receipt of a piece.
+pub(in crate::journal) fn receipt(message_id: Option<&str>) -> Receipt {
+    Receipt { message_id: message_id.map(str::to_owned) }
+}
+
 pub(in crate::journal) fn sent(message_id: Option<&str>) -> Outcome {
-    Outcome::Sent(Receipt { message_id: message_id.map(str::to_owned) })
+    Outcome::Sent(vec![receipt(message_id)])
 }
 
 pub(in crate::journal) fn retry_at(seconds: i64) -> Outcome {
-    Outcome::RetryAt { at: at(seconds), error: "destination answered 503".to_owned() }
+    Outcome::RetryAt {
+        at: at(seconds),
+        error: "destination answered 503".to_owned(),
+        arrived: Vec::new(),
+    }
 }
 
 pub(in crate::journal) fn given_up() -> Outcome {
-    Outcome::GivenUp { error: "destination answered 401".to_owned() }
+    Outcome::GivenUp { error: "destination answered 401".to_owned(), arrived: Vec::new() }
 }
 
 pub(in crate::journal) async fn read(journal: &dyn Journal, query: EventQuery) -> Vec<Entry> {

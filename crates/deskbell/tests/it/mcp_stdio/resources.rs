@@ -31,7 +31,7 @@ async fn deliver(parts: &Parts, channel: &str) {
     let now = parts.app.clock.now();
     let room = vec![(channel.parse().unwrap(), 10)];
     for due in parts.journal.claim(Claim { now, room }).await.unwrap().due {
-        let outcome = Outcome::Sent(Receipt { message_id: Some("far-1".to_owned()) });
+        let outcome = Outcome::Sent(vec![Receipt { message_id: Some("far-1".to_owned()) }]);
         let write = Write::Outcome { delivery: due.id, attempt: due.attempt, at: now, outcome };
         parts.journal.commit(vec![write]).await.unwrap();
     }
