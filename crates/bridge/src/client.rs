@@ -10,10 +10,7 @@ use std::{
 
 use serde_json::value::RawValue;
 
-use crate::{cut::Cut, peek::error_answer};
-
-/// Longest message, in bytes. A longer one is skipped and answered with an error.
-pub(crate) const MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
+use crate::{MESSAGE_LIMIT, cut::Cut, peek::error_answer};
 
 /// How much of a frame that is too long is looked at for the id of its request, in bytes.
 const HEAD: u64 = 64 * 1024;

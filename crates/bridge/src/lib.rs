@@ -36,6 +36,9 @@ use crate::{
 /// The version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// Longest message of a client, in bytes, on every transport. A longer one is skipped and answered with an error.
+pub const MESSAGE_LIMIT: usize = 16 * 1024 * 1024;
+
 /// How long the bridge waits for open answers after the client has closed its side.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 

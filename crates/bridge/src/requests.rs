@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    client::MESSAGE_LIMIT,
+    MESSAGE_LIMIT,
     peek::{self, Message, Sort},
 };
 

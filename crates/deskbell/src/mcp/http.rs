@@ -35,10 +35,10 @@ use super::{
     Connection, Door,
     profiles::{self, Profile},
 };
-use crate::{api::segment::Segment, app::App};
+use crate::{api::segment::Segment, app::App, bridge::MESSAGE_LIMIT};
 
-/// Largest body of a request, in bytes. A larger one is answered with 413.
-pub const BODY_LIMIT: usize = 4 * 1024 * 1024;
+/// Largest body of a request, in bytes, as on the other transports. A larger one is answered with 413.
+pub const BODY_LIMIT: usize = MESSAGE_LIMIT;
 
 /// How many sessions there may be at once. The next `initialize` is answered with 503.
 pub const SESSION_LIMIT: usize = 1000;

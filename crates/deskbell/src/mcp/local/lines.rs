@@ -17,10 +17,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use super::outgoing::{Line, Outgoing, Sort};
-use crate::{bridge::cut::Cut, mcp::caller::RequestKey};
+use crate::{
+    bridge::{MESSAGE_LIMIT, cut::Cut},
+    mcp::caller::RequestKey,
+};
 
-/// Longest line from a bridge, in bytes. A longer one is skipped and answered with an error.
-const LINE_LIMIT: usize = 16 * 1024 * 1024 + 32;
+/// Longest line from a bridge, in bytes: a message after its number. A longer one is skipped and answered with an error.
+const LINE_LIMIT: usize = MESSAGE_LIMIT + 32;
 
 /// How long the last lines may take to be written when the connection ends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
