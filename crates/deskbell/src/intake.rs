@@ -1,5 +1,7 @@
 //! The only way in: checks a report, decides what it changes and where it goes, and answers once it is durable.
 
+pub mod timestamp;
+
 use std::{
     collections::hash_map::DefaultHasher,
     hash::{Hash as _, Hasher as _},

@@ -8,6 +8,7 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 
 use super::problem::Problem;
+use crate::intake::timestamp;
 
 /// What a field must look like.
 struct Field {
@@ -73,7 +74,7 @@ const RUN_FIELDS: &[Field] = &[
     field("run.phase", Value::is_string, "one of start, update, end, error"),
     field("run.step", Value::is_string, "a text"),
     field("run.progress", Value::is_number, "a number from 0 to 1"),
-    field("run.timestamp", Value::is_string, "a time such as 2026-01-17T12:00:00Z"),
+    field("run.timestamp", Value::is_string, timestamp::EXPECTED),
 ];
 
 const SOURCE_FIELDS: &[Field] = &[

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 
 use deskbell_core::{Invalid, level::LevelRange};
-use jiff::Timestamp;
 
 use crate::{
+    intake::timestamp,
     journal::{Cursor, EventQuery},
     live::Filter,
 };
@@ -117,17 +117,15 @@ pub(crate) fn events(query: Option<&str>, newest: Cursor) -> Result<EventQuery, 
         kind: filter.kind,
         run: filter.run,
         client: filter.client,
-        since: parameters.take("since").map(|since| time("since", &since)).transpose()?,
+        since: parameters
+            .take("since")
+            .map(|since| timestamp::read("since", &since))
+            .transpose()?,
         newest_first,
         ..EventQuery::first(parameters.limit()?)
     };
     parameters.end(&format!("{FILTERS}, after, before, since, order, limit"))?;
     Ok(found)
-}
-
-/// Reads a time.
-pub(crate) fn time(field: &str, text: &str) -> Result<Timestamp, Invalid> {
-    text.parse().map_err(|_| Invalid::text(field, text, "a time such as 2026-01-17T12:00:00Z"))
 }
 
 #[cfg(test)]

@@ -17,7 +17,11 @@ use super::{
     problem::Problem,
     wire::{LevelName, SourceBody},
 };
-use crate::{auth::Identity, intake::Report, journal::IdempotencyKey};
+use crate::{
+    auth::Identity,
+    intake::{Report, timestamp},
+    journal::IdempotencyKey,
+};
 
 /// Longest idempotency key, in bytes.
 pub(crate) const KEY_LIMIT: usize = 200;
@@ -176,13 +180,11 @@ fn run_step(step: StepReport, now: Timestamp) -> Result<RunStep, Invalid> {
             .progress
             .map(|fraction| Progress::new("run.progress", fraction))
             .transpose()?,
-        reported_at: step.timestamp.as_deref().map_or(Ok(now), timestamp)?,
+        reported_at: match &step.timestamp {
+            Some(text) => timestamp::read("run.timestamp", text)?,
+            None => now,
+        },
     })
-}
-
-fn timestamp(text: &str) -> Result<Timestamp, Invalid> {
-    text.parse()
-        .map_err(|_| Invalid::text("run.timestamp", text, "a time such as 2026-01-17T12:00:00Z"))
 }
 
 fn key(
@@ -279,7 +281,7 @@ mod tests {
             &json!({ "text": "a", "run": { "id": "r", "phase": "start", "timestamp": "now" } }),
             422,
             Some("run.timestamp"),
-            "`run.timestamp` is \"now\"; expected a time such as 2026-01-17T12:00:00Z",
+            "`run.timestamp` is \"now\"; expected a time in ISO 8601, such as 2026-01-17T12:00:00Z",
         );
         refused(
             &json!({ "text": "a", "to": "phone" }),

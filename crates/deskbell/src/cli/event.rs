@@ -7,7 +7,10 @@ use deskbell_core::{
 use jiff::Timestamp;
 
 use super::{Client, Exit, Output, report};
-use crate::api::report::{ReportBody, StepReport};
+use crate::{
+    api::report::{ReportBody, StepReport},
+    intake::timestamp,
+};
 
 /// Reports one step of a run: its start, an update, its end or its error.
 #[derive(Debug, clap::Args)]
@@ -33,7 +36,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "JSON")]
     data: Option<String>,
     /// When it happened, ISO 8601; now without it.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = timestamp)]
     timestamp: Option<Timestamp>,
     /// How serious it is, where the step alone does not say.
     #[arg(short, long)]
@@ -50,6 +53,10 @@ fn progress(text: &str) -> Result<Progress, Invalid> {
     let fraction =
         text.parse().map_err(|_| Invalid::text("--progress", text, "a number from 0 to 1"))?;
     Progress::new("--progress", fraction)
+}
+
+fn timestamp(text: &str) -> Result<Timestamp, Invalid> {
+    timestamp::read("--timestamp", text)
 }
 
 pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {

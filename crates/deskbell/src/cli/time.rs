@@ -5,6 +5,8 @@ use std::time::Duration;
 use deskbell_core::Invalid;
 use jiff::{Span, SpanRelativeTo, Timestamp};
 
+use crate::intake::timestamp;
+
 /// A duration such as `30s`, `5m`, `2h 30m` or `7d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, Invalid> {
     let span = text.parse::<Span>().ok();
@@ -15,7 +17,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, Invalid> {
 
 /// A time, or how long ago it was.
 pub(crate) fn since(text: &str, now: Timestamp) -> Result<Timestamp, Invalid> {
-    if let Ok(time) = text.parse() {
+    if let Ok(time) = timestamp::read("--since", text) {
         return Ok(time);
     }
     let ago = duration(text).ok().and_then(|ago| now.checked_sub(ago).ok());

@@ -148,27 +148,6 @@ fn every_operation_but_health_wants_a_token_row_59() {
 }
 
 #[test]
-fn mcp_wants_a_token_too_row_59() {
-    let desk = served();
-    let opening = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } } });
-    let opening = opening.to_string();
-    let accept = ("accept", "application/json, text/event-stream");
-    let token = format!("Bearer {}", desk.token());
-    for path in ["/mcp", "/mcp/mcp-push"] {
-        let send = |method: &str, token: &str, body: Option<&str>| {
-            desk.request(method, path, &[JSON, accept, ("authorization", token)], body)
-        };
-        for wrong in ["", "Bearer nope"] {
-            check_problem(&send("POST", wrong, Some(&opening)), 401, "token");
-            check_problem(&send("GET", wrong, None), 401, "token");
-            check_problem(&send("DELETE", wrong, None), 401, "token");
-        }
-        assert_eq!(send("POST", &token, Some(&opening)).status, 200, "{path}");
-    }
-}
-
-#[test]
 fn other_hosts_and_origins_are_refused() {
     let desk = served();
     check_problem(

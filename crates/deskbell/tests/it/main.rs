@@ -15,6 +15,7 @@ mod conformance;
 mod contract;
 mod crash;
 mod delivery;
+mod doors;
 mod mcp_http;
 mod mcp_stdio;
 mod projects;

@@ -6,7 +6,6 @@ use deskbell_core::{
     run::{Phase, Progress, RunStep},
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
-use jiff::{Timestamp, civil::DateTime, fmt::temporal::Pieces, tz::TimeZone};
 use rmcp::model::{CallToolResult, JsonObject};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +17,7 @@ use super::{
     output_schema,
     push::{Pushed, Queued, answer, not_accepted},
 };
-use crate::intake::{Accepted, Report};
+use crate::intake::{Accepted, Report, timestamp};
 
 pub(in crate::mcp) const NOTIFY_EVENT: Tool = Tool {
     name: "notify_event",
@@ -145,7 +144,7 @@ fn read(call: &Call<'_>, arguments: &mut Arguments) -> Result<Report, Invalid> {
     let text = arguments.required_text("message")?;
     let data = arguments.object("data")?;
     let reported_at = match arguments.text("timestamp")? {
-        Some(timestamp) => read_timestamp(&timestamp)?,
+        Some(timestamp) => timestamp::read("timestamp", &timestamp)?,
         None => call.app.clock.now(),
     };
     let field = |name| {
@@ -182,20 +181,6 @@ fn read_progress(value: &Value) -> Result<Progress, Invalid> {
     }
 }
 
-/// Reads an ISO 8601 time; one without an offset, such as Python's `isoformat()` writes, is in the local time zone.
-fn read_timestamp(text: &str) -> Result<Timestamp, Invalid> {
-    let text = text.trim();
-    let local = || text.parse::<DateTime>()?.to_zoned(TimeZone::system()).map(|at| at.timestamp());
-    text.parse::<Timestamp>().or_else(|_| local()).map_err(|_: jiff::Error| {
-        let is_well_written = Pieces::parse(text).is_ok_and(|pieces| pieces.time().is_some());
-        let expected = match is_well_written {
-            true => format!("a time from {} to {}", Timestamp::MIN, Timestamp::MAX),
-            false => "a time in ISO 8601, such as 2024-01-01T12:00:00Z".to_owned(),
-        };
-        Invalid::text("timestamp", text, expected)
-    })
-}
-
 fn reported(accepted: &Accepted, ignored: Vec<String>) -> CallToolResult {
     let Event { kind: Kind::Run(step), .. } = &accepted.event else {
         return not_accepted("the step was accepted as something else; please report this");
@@ -215,24 +200,6 @@ fn reported(accepted: &Accepted, ignored: Vec<String>) -> CallToolResult {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn timestamps_are_iso_8601_row_106() {
-        for good in
-            ["2024-01-01T12:00:00Z", "2024-01-01T12:00:00+08:00", "2024-01-01 12:00:00.123456"]
-        {
-            assert!(read_timestamp(good).is_ok(), "{good}");
-        }
-        for bad in ["", "yesterday", "1704110400", "2024-13-01T00:00:00Z", "12:00"] {
-            let sentence = read_timestamp(bad).unwrap_err().to_string();
-            assert!(sentence.starts_with("`timestamp` is "), "{sentence}");
-            assert!(sentence.contains("in ISO 8601"), "{sentence}");
-        }
-        for late in ["9999-12-31T23:59:59Z", "9999-12-31T23:59:59-12:00"] {
-            let sentence = read_timestamp(late).unwrap_err().to_string();
-            assert!(sentence.ends_with("to 9999-12-30T22:00:00.999999999Z"), "{sentence}");
-        }
-    }
 
     #[test]
     fn progress_is_a_number_from_0_to_1_row_105() {
