@@ -1,6 +1,6 @@
 //! Where an event went, and why: each route, each delivery, each attempt.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::BTreeSet, path::Path, sync::Arc};
 
 use axum::{
     Extension, Json,
@@ -10,7 +10,7 @@ use axum::{
 use deskbell_core::{
     Event,
     level::LevelRange,
-    route::{self, Route, Verdict, Way},
+    route::{self, Route, Routing, Verdict, Way},
 };
 
 use super::{
@@ -18,7 +18,7 @@ use super::{
     problem::Problem,
     query::LIMIT_MAX,
     segment::Segment,
-    wire::{EventBody, RouteBody, WhyBody},
+    wire::{DeliveryBody, EventBody, RouteBody, WhyBody},
 };
 use crate::{app::App, auth::Identity, intake::Rules, journal::DeliveryQuery};
 
@@ -32,13 +32,14 @@ pub(super) async fn why(
     let query =
         DeliveryQuery { event: Some(entry.event.id), limit: LIMIT_MAX, ..DeliveryQuery::default() };
     let found = app.journal.deliveries(query).await?;
-    let deliveries = found.into_iter().map(|delivery| deliveries::body(&app, delivery)).collect();
+    let deliveries: Vec<_> =
+        found.into_iter().map(|delivery| deliveries::body(&app, delivery)).collect();
     // A folder names a file to read, so only the user's own look at events looks at it.
     let is_own = identity.is_none_or(|Extension(identity)| identity.as_str() == Identity::LOCAL);
     let folder = entry.event.source.project.as_ref().filter(|_| is_own).map(Path::new);
     let rules = app.intake.rules_from(folder).await;
     let body = WhyBody {
-        chosen_by: chosen_by(&entry.event, &rules),
+        chosen_by: chosen_by(&entry.event, &deliveries, &rules.routing),
         routes: routes(&entry.event, &rules),
         deliveries,
         event: EventBody::of(entry.cursor, &entry.event),
@@ -46,10 +47,23 @@ pub(super) async fn why(
     Ok(Json(body).into_response())
 }
 
-fn chosen_by(event: &Event, rules: &Rules) -> String {
-    let way = rules.routing.way(event);
+/// What chose the channels when `event` was accepted. Each delivery has its reason; the rules of today explain more,
+/// but only where they would decide the same.
+fn chosen_by(event: &Event, deliveries: &[DeliveryBody], today: &Routing) -> String {
+    let then = deliveries.iter().map(|one| (one.channel.clone(), one.reason.clone()));
+    let then: BTreeSet<_> = then.collect();
+    let now = today.choose(event).into_iter();
+    let now = now.map(|choice| (choice.channel.to_string(), choice.reason.to_string())).collect();
+    if then != now {
+        let mut reasons: Vec<_> = then.into_iter().map(|(_, reason)| reason).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        let then = if reasons.is_empty() { "nothing".to_owned() } else { reasons.join(", ") };
+        return format!("{then}, as the rules were when it was reported; today's decide otherwise");
+    }
+    let way = today.way(event);
     let takes_more = matches!(way, Way::Routes | Way::EveryChannel | Way::NotSerious);
-    match rules.routing.added.is_empty() {
+    match today.added.is_empty() {
         false if takes_more => format!("{way}; a project that is not trusted may add channels"),
         _ => way.to_string(),
     }

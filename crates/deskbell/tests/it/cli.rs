@@ -481,6 +481,21 @@ fn a_daemon_that_cannot_start_is_told_with_its_reason() {
 }
 
 #[test]
+fn why_tells_the_reason_of_then_where_the_rules_have_changed() {
+    let far_end = FarEnd::start();
+    let mut desk = with_channel(&far_end);
+    desk.run(&["notify", "a", "-l", "error", "--wait"]);
+    let (_, stdout, _) = desk.run(&["why"]);
+    assert!(stdout.contains("Its way: there are no routes: pushes, runs"), "{stdout}");
+    desk.terminate();
+    desk.configure("");
+    let (_, stdout, _) = desk.run(&["why"]);
+    let way = "Its way: no routes are configured, as the rules were when it was reported; today's";
+    assert!(stdout.contains(way) && stdout.contains("far: sent"), "{stdout}");
+    assert!(!stdout.contains("no channel works"), "{stdout}");
+}
+
+#[test]
 fn why_looks_at_the_routes_of_the_project_that_the_event_comes_from() {
     let far_end = FarEnd::start();
     let desk = with_channel(&far_end);
