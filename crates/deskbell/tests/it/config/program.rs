@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead as _, BufReader, Write as _},
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{PermissionsExt as _, symlink},
     process::{Command, Stdio},
     sync::mpsc,
     time::{Duration, Instant},
@@ -62,6 +62,62 @@ fn new_rules_and_channels_hold_without_a_restart() {
     notify(&mut client, "seen too", "error", "safety");
     shown_until(&client, "seen too");
     assert!(desk.run(&["channel", "list"]).1.contains("new"), "the old configuration stays");
+}
+
+#[test]
+fn a_hangup_reads_the_configuration_anew_and_ends_nothing() {
+    let mut desk = Desk::new();
+    // A file in a folder behind a link: what the link leads to is watched, the link itself is not.
+    let (folder, link) = (desk.folder(), desk.folder().join("behind").join("current"));
+    fs::create_dir(folder.join("behind")).unwrap();
+    for name in ["old", "new"] {
+        fs::create_dir(folder.join(name)).unwrap();
+        let config = format!("[channels.{name}]\nkind = \"console\"\n");
+        fs::write(folder.join(name).join("real.toml"), config).unwrap();
+    }
+    symlink(folder.join("old"), &link).unwrap();
+    symlink(link.join("real.toml"), desk.config_file()).unwrap();
+    desk.serve();
+    let pid = desk.pid();
+    let channels = || desk.get("/v1/channels").body;
+    assert!(channels().contains("\"old\""), "{}", channels());
+    fs::remove_file(&link).unwrap();
+    symlink(folder.join("new"), &link).unwrap();
+    crate::support::desk::signal(pid, rustix::process::Signal::HUP);
+    until("the new channel", || channels().contains("\"new\"").then_some(()));
+    let log = fs::read_to_string(desk.state().join("deskbell.log")).unwrap();
+    assert_eq!(log.matches("as SIGHUP asks").count(), 1, "{log}");
+    assert!(crate::support::desk::is_running(pid));
+}
+
+#[test]
+fn the_console_channel_writes_to_the_daemon_s_stderr() {
+    // Without the line that shows every event.
+    let mut desk = Desk::with_config(
+        "[channels.here]\nkind = \"console\"\n[tracing]\ntargets = [{ name = \"llm_notify\", level = \"off\" }]\n",
+    );
+    let stderr = desk.folder().join("stderr");
+    let mut daemon = desk
+        .command(&["serve", "--listen", "127.0.0.1:0"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(fs::File::create(&stderr).unwrap())
+        .spawn()
+        .unwrap();
+    until("the daemon", || desk.state().join("daemon.json").exists().then_some(()));
+    let body = json!({ "kind": "push", "level": "error", "title": "Disk\u{1b}[2J", "text": "is full\nsoon" });
+    assert_eq!(desk.post("/v1/events", &body).status, 201);
+    let written = until("the message on stderr", || {
+        let written = fs::read_to_string(&stderr).unwrap();
+        written.contains("soon").then_some(written)
+    });
+    // A line of facts, then the text, which cannot pass for another message.
+    let lines: Vec<_> = written.lines().skip_while(|line| !line.contains("Disk")).take(3).collect();
+    assert!(lines[0].contains(" ERROR llm Disk") && !written.contains('\u{1b}'), "{written:?}");
+    assert_eq!((lines[1].trim_start(), lines[2].trim_start()), ("is full", "soon"));
+    assert!(lines[1].starts_with(' ') && lines[2].starts_with(' '), "{written:?}");
+    desk.kill();
+    daemon.wait().unwrap();
 }
 
 #[test]
