@@ -160,10 +160,15 @@ fn channel_names(accepted: &Accepted) -> Vec<String> {
     names
 }
 
-/// Reads a level as leniently as seed S0 asks for: any case, and what is no level is `info`.
+/// Reads a level as leniently as seed S0 asks for: any case, and what is no level is `info`. What is no level is left
+/// among the arguments that are ignored, so that an agent learns of its mistake.
 fn lenient_level(arguments: &mut Arguments, profile: &Profile) -> Result<Level, Invalid> {
-    let level = arguments.text("level")?.and_then(|name| name.parse().ok()).unwrap_or_default();
-    Ok(if profile.levels.contains(&level) { level } else { Level::Info })
+    let Some(name) = arguments.text("level")? else { return Ok(Level::default()) };
+    let level = name.parse().ok().filter(|level| profile.levels.contains(level));
+    if level.is_none() {
+        arguments.leave("level", name);
+    }
+    Ok(level.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -37,6 +37,11 @@ impl Arguments {
         }
     }
 
+    /// Leaves an argument that was taken among those that are ignored.
+    pub(super) fn leave(&mut self, name: &str, text: String) {
+        self.0.insert(name.to_owned(), Value::String(text));
+    }
+
     /// Takes a text that has to be there.
     pub(super) fn required_text(&mut self, name: &str) -> Result<String, Invalid> {
         self.text(name)?.ok_or_else(|| Invalid::value(name, "missing", "a text that is not blank"))

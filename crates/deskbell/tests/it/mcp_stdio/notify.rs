@@ -115,9 +115,12 @@ async fn a_call_for_a_window_sends_nothing_while_there_is_none_c1() {
     assert_eq!(client.call("notify", log).await["isError"], false);
     let result = client.call("notify_log", json!({ "message": "m", "timeout": 30 })).await;
     assert_eq!(result["structuredContent"]["ignored"], json!(["timeout"]));
+    let result = client.call("notify_log", json!({ "message": "m", "level": "wraning" })).await;
+    assert_eq!(result["structuredContent"]["level"], "info");
+    assert_eq!(result["structuredContent"]["ignored"], json!(["level"]), "it is no level");
     let titles: Vec<_> =
         parts.events().await.into_iter().map(|entry| entry.event.content.title).collect();
-    assert_eq!(titles, [Some("t".to_owned()), None]);
+    assert_eq!(titles, [Some("t".to_owned()), None, None]);
 
     // The profile of seed S0 knows no window, so none can be asked for there.
     let mut seed = Client::with_profile(&parts.app, Some("swissarmyhammer")).await;
