@@ -6,6 +6,7 @@ use deskbell_core::{ChannelName, clock::Clock as _, text};
 
 use super::{
     Client, Exit, Output,
+    argument::value,
     client::{self, RESTART},
     output::{ERROR, STRONG, WARNING, styled},
     show::{self, Dates},
@@ -29,6 +30,7 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  deskbell channel test phone")]
     Test {
         /// The channel.
+        #[arg(value_parser = value::<ChannelName>)]
         name: ChannelName,
         /// Print the answer as JSON.
         #[arg(long)]

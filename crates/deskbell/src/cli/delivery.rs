@@ -3,7 +3,9 @@
 use deskbell_core::{ChannelName, DeliveryId, EventId, delivery::DeliveryState};
 
 use super::{
-    Client, Exit, Output, client,
+    Client, Exit, Output,
+    argument::value,
+    client,
     output::QUIET,
     show,
     table::{self, Cell},
@@ -27,13 +29,13 @@ Examples:
   deskbell delivery list --channel phone --json")]
 pub(crate) struct List {
     /// Only deliveries in this state.
-    #[arg(short, long, value_name = "pending|in_flight|sent|given_up|superseded")]
+    #[arg(short, long, value_name = "pending|in_flight|sent|given_up|superseded", value_parser = value::<DeliveryState>)]
     state: Option<DeliveryState>,
     /// Only deliveries to this channel.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = value::<ChannelName>)]
     channel: Option<ChannelName>,
     /// Only deliveries of this event.
-    #[arg(short, long, value_name = "EVENT_ID")]
+    #[arg(short, long, value_name = "EVENT_ID", value_parser = value::<EventId>)]
     event: Option<EventId>,
     /// How many at most.
     #[arg(short = 'n', long, default_value_t = 50)]
@@ -51,7 +53,7 @@ Examples:
   deskbell delivery list --state given_up --json | jq -r .id | xargs deskbell delivery retry")]
 pub(crate) struct Retry {
     /// The deliveries, as `delivery list` shows them.
-    #[arg(required = true, value_name = "DELIVERY_ID")]
+    #[arg(required = true, value_name = "DELIVERY_ID", value_parser = value::<DeliveryId>)]
     ids: Vec<DeliveryId>,
     /// Print each delivery as a line of JSON.
     #[arg(long)]

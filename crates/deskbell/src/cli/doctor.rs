@@ -55,7 +55,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
-    let mut report = Report { json: args.json, output, is_bad: false };
+    let mut report = Report { json: args.json, output, is_bad: false, is_warned: false };
     let Some(paths) = folder(&mut report)? else {
         return Ok(Exit::Failed);
     };
@@ -72,7 +72,11 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
         web(&mut report, &client).await?;
     }
     if !report.json {
-        output.note(if report.is_bad { "something needs you" } else { "all is well" });
+        output.note(match (report.is_bad, report.is_warned) {
+            (true, _) => "something needs you",
+            (false, true) => "it works; the warnings say what could be better",
+            (false, false) => "all is well",
+        });
     }
     Ok(if report.is_bad { Exit::Failed } else { Exit::Done })
 }
@@ -99,6 +103,7 @@ struct Report<'a> {
     json: bool,
     output: &'a Output,
     is_bad: bool,
+    is_warned: bool,
 }
 
 impl Report<'_> {
@@ -118,6 +123,7 @@ impl Report<'_> {
 
     fn tell(&mut self, check: &Check<'_>) -> io::Result<()> {
         self.is_bad |= check.finding == Finding::Bad;
+        self.is_warned |= check.finding == Finding::Warning;
         if self.json {
             return self.output.json(check);
         }
@@ -275,8 +281,7 @@ fn was_set_back(now: Timestamp, at: Timestamp) -> bool {
 fn configuration(report: &mut Report<'_>, paths: &Paths) -> io::Result<()> {
     let found = config::check(&Sources::of_the_daemon(paths));
     if found.findings.is_empty() {
-        let detail = format!("{} channels, {} routes", found.channels.len(), found.routes);
-        return report.good("configuration", detail);
+        return report.good("configuration", found.size());
     }
     for finding in &found.findings {
         let usual = "correct it; the daemon takes it up by itself";

@@ -6,7 +6,7 @@ use deskbell_core::{
 };
 use jiff::Timestamp;
 
-use super::{Client, Exit, Output, report};
+use super::{Client, Exit, Output, argument::value, report};
 use crate::{
     api::report::{ReportBody, StepReport},
     intake::timestamp,
@@ -21,8 +21,10 @@ Examples:
   deskbell event backup-0117 end 'backup finished' --data '{\"artifact_url\": \"https://example.com/b.tgz\"}'")]
 pub(crate) struct Args {
     /// The run's id, the same in each of its steps.
+    #[arg(value_parser = value::<RunId>)]
     run_id: RunId,
     /// Which step it is: start, update, end or error.
+    #[arg(value_parser = value::<Phase>)]
     phase: Phase,
     /// What to tell; `-` reads it from stdin.
     text: String,
@@ -39,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", value_parser = timestamp)]
     timestamp: Option<Timestamp>,
     /// How serious it is, where the step alone does not say.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = value::<Level>)]
     level: Option<Level>,
     /// Your own name for this step: told twice under the same key, it is told once.
     #[arg(long)]

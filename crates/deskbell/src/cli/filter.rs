@@ -2,20 +2,22 @@
 
 use deskbell_core::{Context, RunId, level::LevelRange};
 
+use super::argument::value;
+
 /// Which events to show; whatever is left out shows all.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct Filter {
     /// Only these levels: one, or a range such as `warning..` or `info..error`.
-    #[arg(short, long, value_name = "RANGE")]
+    #[arg(short, long, value_name = "RANGE", value_parser = value::<LevelRange>)]
     pub(crate) level: Option<LevelRange>,
     /// Only this category.
-    #[arg(short, long, value_name = "CONTEXT")]
+    #[arg(short, long, value_name = "CONTEXT", value_parser = value::<Context>)]
     pub(crate) context: Option<Context>,
     /// Only this kind of event.
     #[arg(short, long, value_parser = ["notice", "push", "run"])]
     pub(crate) kind: Option<String>,
     /// Only steps of this run.
-    #[arg(long, value_name = "RUN_ID")]
+    #[arg(long, value_name = "RUN_ID", value_parser = value::<RunId>)]
     pub(crate) run: Option<RunId>,
     /// Only what this client reported.
     #[arg(long, value_name = "NAME")]

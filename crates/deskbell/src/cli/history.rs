@@ -4,7 +4,7 @@ use std::io;
 
 use deskbell_core::{Event, clock::Clock as _};
 
-use super::{Client, Exit, Output, client, filter::Filter, show, table, time};
+use super::{Client, Exit, Output, argument::value, client, filter::Filter, show, table, time};
 use crate::{
     api::{
         LIMIT_MAX,
@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TIME")]
     since: Option<String>,
     /// Only events after this place in the journal.
-    #[arg(long, value_name = "CURSOR")]
+    #[arg(long, value_name = "CURSOR", value_parser = value::<Cursor>)]
     after: Option<Cursor>,
     /// How many at most, the newest ones.
     #[arg(short = 'n', long, default_value_t = 50)]
@@ -72,7 +72,7 @@ fn print(events: &[EventBody<'_>], json: bool, output: &Output) -> io::Result<()
         return events.iter().try_for_each(|event| output.json(event));
     }
     if events.is_empty() {
-        output.note("nothing happened yet that fits");
+        output.note("there are no events that fit");
     }
     let dates = show::Dates::at(SystemClock.now());
     let shown = events.iter().filter_map(|event| Event::try_from(event).ok());

@@ -7,7 +7,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
-    Client, Exit, Output, client,
+    Client, Exit, Output,
+    argument::{expected, value},
+    client,
     output::{ERROR, GOOD, STRONG, WARNING, styled},
     report, time,
 };
@@ -32,10 +34,10 @@ pub(crate) struct Args {
     /// What to tell; `-` reads it from stdin.
     text: String,
     /// How serious it is.
-    #[arg(short, long, default_value = "info")]
+    #[arg(short, long, default_value = "info", value_parser = value::<Level>)]
     level: Level,
     /// Its category: analysis, workflow, safety, performance, discovery, or any other word.
-    #[arg(short, long)]
+    #[arg(short, long, value_parser = value::<Context>)]
     context: Option<Context>,
     /// A headline.
     #[arg(short, long)]
@@ -47,13 +49,13 @@ pub(crate) struct Args {
     #[arg(long)]
     markdown: bool,
     /// Push it to this channel, whatever the routes say. May be given several times.
-    #[arg(long, value_name = "CHANNEL")]
+    #[arg(long, value_name = "CHANNEL", value_parser = value::<ChannelName>)]
     to: Vec<ChannelName>,
     /// Wait until every channel took it or it was given up.
     #[arg(short, long)]
     wait: bool,
     /// How long to wait with `--wait`, such as `30s` or `5m`.
-    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = time::duration, requires = "wait")]
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = duration, requires = "wait")]
     timeout: Duration,
     /// Your own name for this notice: told twice under the same key, it is told once.
     #[arg(long)]
@@ -61,6 +63,10 @@ pub(crate) struct Args {
     /// Print what was accepted as JSON.
     #[arg(long)]
     json: bool,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    time::duration(text).map_err(|refusal| expected(&refusal))
 }
 
 pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {

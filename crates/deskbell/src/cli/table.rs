@@ -47,6 +47,8 @@ fn line(row: &[Cell], widths: &[usize]) -> String {
             line.push_str(&" ".repeat(width.saturating_sub(cell.text.width())));
         }
     }
+    // Nor do empty fields at its end.
+    line.truncate(line.trim_end().len());
     line
 }
 
@@ -59,5 +61,7 @@ mod tests {
         let row = |cells: &[&str]| cells.iter().map(Cell::new).collect::<Vec<_>>();
         let lines = lines(&[row(&["a", "日本", "x"]), row(&["bcd", "e", "y\nz"])]);
         assert_eq!(lines, ["a    日本  x", "bcd  e     y\\nz"]);
+        let lines = super::lines(&[row(&["a", ""]), row(&["b", "c"])]);
+        assert_eq!(lines, ["a", "b  c"]);
     }
 }

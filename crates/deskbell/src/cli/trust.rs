@@ -39,6 +39,12 @@ pub(crate) fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
         let message = format!("there is no {PROJECT_FILE} in {} or above", folder.display());
         return Err(Failure::new(Exit::Failed, message).into());
     };
+    let is_read = file.file_name().is_some_and(|name| name == PROJECT_FILE || name == "config.sh");
+    if !is_read && !args.revoke {
+        let message = format!("nothing of {} would be read", file.display());
+        let hint = format!("trust is for a {PROJECT_FILE} or a config.sh");
+        return Err(Failure::new(Exit::Wrong, message).hint(hint).into());
+    }
     paths.create_state()?;
     let shown = file.display().to_string();
     let shown = text::one_line(&shown);

@@ -10,7 +10,9 @@ use tokio::time::Instant;
 
 pub(crate) use self::bars::Bars;
 use super::{
-    Client, Exit, Failure, Output, client,
+    Client, Exit, Failure, Output,
+    argument::value,
+    client,
     filter::Filter,
     output::{QUIET, styled},
     show,
@@ -35,7 +37,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
     /// Begin after this place in the journal instead of now.
-    #[arg(short, long, value_name = "CURSOR")]
+    #[arg(short, long, value_name = "CURSOR", value_parser = value::<Cursor>)]
     after: Option<Cursor>,
     /// Print each event as a line of JSON.
     #[arg(long)]

@@ -4,6 +4,7 @@ use deskbell_core::{Event, EventId, clock::Clock as _, delivery::DeliveryState, 
 
 use super::{
     Client, Exit, Failure, Output,
+    argument::value,
     output::{GOOD, QUIET, STRONG, styled},
     show::{self, Dates},
 };
@@ -20,6 +21,7 @@ Examples:
   deskbell why                        the newest event")]
 pub(crate) struct Args {
     /// The event, as `history` shows it; the newest one without it.
+    #[arg(value_parser = value::<EventId>)]
     event_id: Option<EventId>,
     /// Print it as JSON.
     #[arg(long)]

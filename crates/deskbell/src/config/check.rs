@@ -60,6 +60,15 @@ impl Report {
         self.findings.iter().all(|finding| finding.severity == Severity::Warning)
     }
 
+    /// How many channels and routes there are, in words.
+    pub fn size(&self) -> String {
+        let counted = |count: usize, noun: &str| match count {
+            1 => format!("1 {noun}"),
+            count => format!("{count} {noun}s"),
+        };
+        format!("{}, {}", counted(self.channels.len(), "channel"), counted(self.routes, "route"))
+    }
+
     /// The report for programs.
     pub fn to_json(&self) -> Value {
         let findings = self.findings.iter().map(|finding| {
@@ -100,8 +109,11 @@ impl fmt::Display for Report {
                 writeln!(f, "  hint: {hint}")?;
             }
         }
-        let verdict =
-            if self.is_right() { "the configuration is right" } else { "something is wrong" };
-        writeln!(f, "{verdict}: {} channels, {} routes", self.channels.len(), self.routes)
+        let verdict = match (self.is_right(), self.findings.is_empty()) {
+            (false, _) => "something is wrong",
+            (true, false) => "nothing is wrong beside what the warnings say",
+            (true, true) => "the configuration is right",
+        };
+        writeln!(f, "{verdict}: {}", self.size())
     }
 }

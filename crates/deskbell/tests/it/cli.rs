@@ -110,7 +110,12 @@ fn wrong_values_end_with_2_and_say_what_was_expected() {
         assert_eq!((code, stdout.as_str()), (2, ""), "{arguments:?}: {stderr}");
         assert!(stderr.contains(named), "{arguments:?}: {stderr}");
     }
-    check(&desk, &["notify", "a", "-l", "loud"], "expected one of debug, info");
+    check(&desk, &["notify", "a", "-l", "loud"], "'--level <LEVEL>': expected one of debug, info");
+    check(&desk, &["watch", "--after", "x"], "'--after <CURSOR>': expected a cursor");
+    check(&desk, &["notify", "a", "-w", "--timeout", "x"], "'--timeout <DURATION>': expected a");
+    let config = desk.config_file();
+    std::fs::write(&config, "").unwrap();
+    check(&desk, &["trust", config.to_str().unwrap()], "would be read");
     check(&desk, &["notify", " "], "`text` is only white space");
     check(&desk, &["notify", "a", "--data", "{"], "--data");
     check(&desk, &["notify", "a", "--to", "nobody"], "`to` is \"nobody\"");
@@ -381,6 +386,18 @@ fn completions_are_written_for_each_shell() {
 #[test]
 fn the_commands_are_documented_as_they_are() {
     tree::check_document("docs/cli.md", &deskbell::cli::reference::page());
+}
+
+#[test]
+fn a_preview_of_a_mail_is_the_mail_as_it_would_be_read() {
+    let desk = Desk::new();
+    let address = "mailtos://u:p@mail.example.com?to=a@b.example";
+    let (code, stdout, stderr) =
+        desk.run(&["channel", "preview", address, "-t", "Greetings", "-b", "Hello."]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("\nSubject: Greetings\n") && stdout.contains("\nHello.\n"), "{stdout}");
+    let (code, _, stderr) = desk.run(&["channel", "preview", "nonsense://a/b", "-b", "B"]);
+    assert!(code == 2 && !stderr.contains("channels.preview"), "{stderr}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use deskbell_core::{
     ChannelName, Level,
     clock::Clock as _,
     event::{Content, Format},
+    text,
 };
 use serde_json::Value;
 
@@ -14,6 +15,7 @@ use crate::{
     app::SystemClock,
     cli::{
         Exit, Failure, Output,
+        argument::value,
         config::sources,
         output::{STRONG, styled},
     },
@@ -32,16 +34,16 @@ pub(crate) struct Args {
     /// A configured channel, or an address such as `ntfy://topic`.
     name_or_url: String,
     /// The headline.
-    #[arg(long)]
+    #[arg(short, long)]
     title: Option<String>,
     /// The text.
-    #[arg(long)]
+    #[arg(short, long)]
     body: String,
     /// How serious it is.
-    #[arg(short, long, default_value = "info")]
+    #[arg(short, long, default_value = "info", value_parser = value::<Level>)]
     level: Level,
     /// How the text is written: text or markdown.
-    #[arg(long, default_value = "text", value_name = "text|markdown")]
+    #[arg(long, default_value = "text", value_name = "text|markdown", value_parser = value::<Format>)]
     format: Format,
     /// Show secrets as they are.
     #[arg(long)]
@@ -93,6 +95,10 @@ fn options(name_or_url: &str) -> anyhow::Result<(ChannelName, ChannelOptions)> {
         return Ok((name, options));
     }
     Err(match Problem::of(&name, &config.problems) {
+        // Whoever gave an address never saw the key that it was put under.
+        Some(problem) if is_address => {
+            Failure::new(Exit::Wrong, problem.text.replace("`channels.preview`: ", ""))
+        }
         Some(problem) => Failure::new(Exit::Wrong, &problem.text),
         None => {
             let names: Vec<_> = config.channels.keys().map(ToString::to_string).collect();
@@ -109,23 +115,44 @@ fn options(name_or_url: &str) -> anyhow::Result<(ChannelName, ChannelOptions)> {
 
 /// The requests for a person.
 fn show(kind: &ChannelKind, requests: &Value, output: &Output) -> anyhow::Result<()> {
-    let text = |request: &Value, name: &str| {
+    let field = |request: &Value, name: &str| {
         request.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
     for request in requests.get("requests").and_then(Value::as_array).into_iter().flatten() {
         if request.get("url").is_none() {
-            output.line(serde_json::to_string_pretty(request)?)?;
+            other(request, output)?;
             continue;
         }
-        let head = format!("{} {}", text(request, "method"), text(request, "url"));
+        let head = format!("{} {}", field(request, "method"), field(request, "url"));
         output.line(styled(STRONG, head))?;
         for (name, value) in request.get("headers").and_then(Value::as_object).into_iter().flatten()
         {
             output.line(format_args!("{name}: {}", value.as_str().unwrap_or_default()))?;
         }
         output.line("")?;
-        output.line(text(request, "body"))?;
+        output.line(field(request, "body"))?;
     }
     output.note(format_args!("nothing was sent; kind {}", kind.about.name));
+    Ok(())
+}
+
+/// What is no HTTP request: its facts as JSON, and below them its texts of several lines, such as a mail, as they are.
+fn other(request: &Value, output: &Output) -> anyhow::Result<()> {
+    let mut facts = request.clone();
+    let mut texts = Vec::new();
+    if let Value::Object(fields) = &mut facts {
+        fields.retain(|_, value| match value.as_str().filter(|text| text.contains('\n')) {
+            Some(text) => {
+                texts.push(text.replace("\r\n", "\n"));
+                false
+            }
+            None => true,
+        });
+    }
+    output.line(serde_json::to_string_pretty(&facts)?)?;
+    for text in texts {
+        output.line("")?;
+        text.trim_end().lines().try_for_each(|line| output.line(text::one_line(line)))?;
+    }
     Ok(())
 }
