@@ -153,7 +153,7 @@ fn waits_for(app: &App, delivery: &Delivery) -> String {
         );
     }
     if !is_due {
-        let until = delivery.due_at;
+        let until = until(delivery.due_at);
         return match delivery.attempt_count {
             0 => format!("{until}, so that updates of a run are not too frequent"),
             count => format!("{until}, because attempt {count} failed"),
@@ -173,6 +173,7 @@ fn limit(health: &ChannelHealth) -> String {
     }
 }
 
+/// The second, for people: the fields beside it have the exact time.
 fn until(at: Timestamp) -> String {
-    at.to_string()
+    format!("{at:.0}")
 }

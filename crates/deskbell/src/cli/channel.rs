@@ -97,7 +97,7 @@ fn row(channel: &ChannelBody, dates: &Dates) -> Vec<Cell> {
     vec![
         Cell::styled(&channel.name, STRONG),
         Cell::new(&channel.kind),
-        show::state(&channel.flow),
+        show::state(show::flow(&channel.flow)),
         Cell::new(last),
     ]
 }

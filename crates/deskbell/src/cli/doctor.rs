@@ -15,6 +15,7 @@ use tokio::{net::TcpStream, time::Instant};
 use super::{
     Client, Exit, Output, channel,
     output::{ERROR, GOOD, STRONG, WARNING, styled},
+    show,
 };
 use crate::{
     api::{
@@ -268,7 +269,7 @@ async fn clock(report: &mut Report<'_>, client: &Client) -> anyhow::Result<()> {
             format!("it is {now}, and the newest event is of {at}"),
             "the clock was set back; what waits for a time may wait longer",
         )?,
-        None => report.good("clock", now.to_string())?,
+        None => report.good("clock", format!("{now:.0}"))?,
     }
     Ok(())
 }
@@ -342,7 +343,10 @@ async fn channels(report: &mut Report<'_>, client: &Client, pid: u32) -> anyhow:
         let error = channel.last_error.as_ref().map(|last| last.error.as_str()).unwrap_or_default();
         let detail = format!(
             "{}, {}, {} sent, {} failed",
-            channel.kind, channel.flow, channel.sent, channel.failed
+            channel.kind,
+            show::flow(&channel.flow),
+            channel.sent,
+            channel.failed
         );
         match channel.flow.as_str() {
             "open" | "limited" => match &channel.unseen {

@@ -57,10 +57,15 @@ impl Dates {
     }
 }
 
+/// The word for how a channel does: one that is `open` looks like a delivery that is not done.
+pub(crate) fn flow(flow: &str) -> &str {
+    if flow == "open" { "ok" } else { flow }
+}
+
 /// The word for a state, in its colour.
 pub(crate) fn state(state: &str) -> Cell {
     let style = match state {
-        "sent" | "ended" | "open" => GOOD,
+        "sent" | "ended" | "open" | "ok" => GOOD,
         "given_up" | "failed" | "broken" => ERROR,
         "failing" | "paused" | "limited" => WARNING,
         _ => QUIET,

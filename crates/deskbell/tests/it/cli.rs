@@ -300,6 +300,8 @@ fn channels_are_listed_and_tested_for_real() {
     let (code, stdout, _) = desk.run(&["channel", "test", "far"]);
     assert_eq!(code, 1);
     assert!(stdout.contains("403"), "{stdout}");
+    let (_, stdout, _) = desk.run(&["channel", "list"]);
+    assert!(stdout.starts_with("far  webhook_json  ok  "), "{stdout}");
     let later = FarEnd::answering(|_, _| Reply::status(503));
     let (code, stdout, stderr) = with_channel(&later).run(&["channel", "test", "far"]);
     assert_eq!((code, stdout.contains("failed")), (1, true), "{stdout}");
