@@ -342,14 +342,25 @@ fn known_kinds() -> String {
     format!("the kinds are {}", names.join(", "))
 }
 
-/// Whether the schema of a kind's options has a text at `key`, so that `12` in a variable is one.
+/// Whether the schema of a kind's options has a text at `key`, alone or in a list, so that `12` in a variable is one.
 fn is_text(schema: &serde_json::Value, key: &str) -> bool {
-    let kind = schema.get("properties").and_then(|options| options.get(key)?.get("type"));
-    match kind {
-        Some(serde_json::Value::String(kind)) => kind == "string",
-        Some(serde_json::Value::Array(kinds)) => kinds.iter().any(|kind| kind == "string"),
-        _ => false,
+    let option = schema.get("properties").and_then(|options| options.get(key));
+    option.is_some_and(|option| takes_text(option, schema))
+}
+
+/// Whether `option` takes a text; `schema` is the whole that its references lead into.
+fn takes_text(option: &serde_json::Value, schema: &serde_json::Value) -> bool {
+    let named = option.get("$ref").and_then(serde_json::Value::as_str);
+    if let Some(path) = named.and_then(|name| name.strip_prefix('#')) {
+        return schema.pointer(path).is_some_and(|named| takes_text(named, schema));
     }
+    let is_string = |kind: &serde_json::Value| kind == "string";
+    let has_string = |kinds: &Vec<serde_json::Value>| kinds.iter().any(is_string);
+    let choices = ["anyOf", "oneOf"].into_iter().filter_map(|name| option.get(name)?.as_array());
+    option
+        .get("type")
+        .is_some_and(|kind| is_string(kind) || kind.as_array().is_some_and(has_string))
+        || choices.flatten().any(|choice| takes_text(choice, schema))
 }
 
 /// Whether a text in `value` is no reference.
