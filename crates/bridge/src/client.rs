@@ -10,16 +10,13 @@ use std::{
 
 use serde_json::value::RawValue;
 
-use crate::{MESSAGE_LIMIT, cut::Cut, peek::error_answer};
+use crate::{BATCH_LIMIT, MESSAGE_LIMIT, cut::Cut, peek::error_answer};
 
 /// How much of a frame that is too long is looked at for the id of its request, in bytes.
 const HEAD: u64 = 64 * 1024;
 
 /// Longest line of a frame's header, in bytes.
 const HEADER_LIMIT: u64 = 1024;
-
-/// Most messages in a batch.
-const BATCH_LIMIT: usize = 256;
 
 /// What came from the client.
 #[derive(Debug, PartialEq, Eq)]

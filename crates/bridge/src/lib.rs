@@ -33,6 +33,9 @@ use crate::{
     requests::{Passed, Requests},
 };
 
+/// Most messages in a batch.
+pub const BATCH_LIMIT: usize = 256;
+
 /// The version of the program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 

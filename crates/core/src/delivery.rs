@@ -98,6 +98,14 @@ impl DeliveryState {
             Self::Superseded => "superseded",
         }
     }
+
+    /// Whether nothing more happens to it by itself.
+    pub const fn is_settled(self) -> bool {
+        match self {
+            Self::Pending | Self::InFlight => false,
+            Self::Sent | Self::GivenUp | Self::Superseded => true,
+        }
+    }
 }
 
 impl fmt::Display for DeliveryState {

@@ -56,6 +56,12 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// The names of all sorts.
+    pub const NAMES: [&str; 3] = ["notice", "push", "run"];
+
+    /// What is expected where a sort is named.
+    pub const EXPECTED: &str = "one of notice, push, run";
+
     /// The sort's name on every wire.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -261,6 +267,11 @@ mod tests {
                 last = Some(id);
             }
         }
+    }
+
+    #[test]
+    fn what_is_expected_of_a_sort_is_its_names() {
+        assert_eq!(Kind::EXPECTED, format!("one of {}", Kind::NAMES.join(", ")));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! Every door (tools, HTTP, command line) answers with the same three facts: the field, its value, what was expected.
 
+use serde_json::Value;
+
 use crate::text;
 
 /// Longest excerpt of a refused value that is repeated to the caller, in characters.
@@ -47,6 +49,25 @@ impl Invalid {
     }
 }
 
+/// Says what a value is, without repeating more of it than a number. The value itself may be huge or secret.
+pub fn described(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(_) => "a text".to_owned(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// The one of the `known` names that is nearest to `name`, if one is near.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    /// How alike two names have to be, by Jaro and Winkler.
+    const LIKENESS: f64 = 0.7;
+    let likely = known.into_iter().map(|known| (strsim::jaro_winkler(name, known), known));
+    let nearest = likely.max_by(|one, other| one.0.total_cmp(&other.0));
+    nearest.filter(|(likeness, _)| *likeness > LIKENESS).map(|(_, known)| known)
+}
+
 /// What a parser says that it expected, in the words of users rather than of Rust.
 pub fn expected_in_words(expected: &str) -> String {
     let words = match expected {
@@ -83,6 +104,14 @@ mod tests {
         let refusal = Invalid::text("event", &"\u{1b}[31m\n".repeat(500), "a word");
         assert!(!refusal.to_string().contains(['\u{1b}', '\n']));
         assert!(refusal.to_string().chars().count() < 150);
+    }
+
+    #[test]
+    fn the_nearest_name_is_found_if_one_is_near() {
+        let known = ["level", "title", "text"];
+        assert_eq!(nearest("levle", known), Some("level"));
+        assert_eq!(nearest("pigeon", known), None);
+        assert_eq!(nearest("level", []), None);
     }
 
     #[test]

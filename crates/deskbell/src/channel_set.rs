@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use deskbell_channels::{Channel, ChannelKind, Http};
-use deskbell_core::{ChannelName, route::Routing, text};
+use deskbell_core::{ChannelName, field::nearest, route::Routing, text};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::warn;
@@ -132,13 +132,9 @@ fn kind(name: &str) -> Result<&'static ChannelKind, String> {
         return Ok(kind);
     }
     let shown = text::cut(&text::one_line(name), 40, text::Unit::Characters);
-    let near = deskbell_channels::kinds()
-        .iter()
-        .map(|kind| (strsim::jaro_winkler(name, kind.about.name), kind.about.name))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|one, other| one.0.total_cmp(&other.0));
-    Err(match near {
-        Some((_, meant)) => format!("`kind` is \"{shown}\"; did you mean {meant}?"),
+    let known = deskbell_channels::kinds().iter().map(|kind| kind.about.name);
+    Err(match nearest(name, known) {
+        Some(meant) => format!("`kind` is \"{shown}\"; did you mean {meant}?"),
         None => format!("`kind` is \"{shown}\", which is no kind of channel"),
     })
 }

@@ -115,17 +115,22 @@ struct Cli {
     command: Command,
 }
 
-const EXAMPLES: &str = "\
+/// A literal, because only those are put together before the program runs.
+macro_rules! examples {
+    () => {
+        "\
 Examples:
   deskbell demo                                   see everything in a minute
   deskbell notify 'the backup is done' -l notice  tell something
-  deskbell watch                                  see what happens, live";
+  deskbell watch                                  see what happens, live"
+    };
+}
 
-const EXIT_CODES: &str = "\
-Examples:
-  deskbell demo                                   see everything in a minute
-  deskbell notify 'the backup is done' -l notice  tell something
-  deskbell watch                                  see what happens, live
+const EXAMPLES: &str = examples!();
+
+const EXIT_CODES: &str = concat!(
+    examples!(),
+    "
 
 Exit codes:
   0   done
@@ -137,7 +142,8 @@ Exit codes:
 Environment:
   DESKBELL_CONFIG     the user's configuration file
   DESKBELL_STATE_DIR  the folder for journal, socket and log
-  NO_COLOR            no colours, even on a terminal";
+  NO_COLOR            no colours, even on a terminal"
+);
 
 #[derive(Debug, Subcommand)]
 enum Command {

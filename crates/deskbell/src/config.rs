@@ -18,7 +18,8 @@ pub mod watch;
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
-use deskbell_core::{ChannelName, Context, Level, route::Route};
+use deskbell_channels::SendContext;
+use deskbell_core::{ChannelName, Context, Level, retry::RetryPolicy, route::Route};
 
 pub use self::{
     check::{Report, check},
@@ -28,7 +29,7 @@ pub use self::{
     show::{schema, show},
     tree::{Place, Source},
 };
-use crate::telemetry;
+use crate::{mcp::profiles::ToolNames, telemetry};
 
 /// The whole configuration, read, merged and with every secret resolved.
 #[derive(Debug, Clone, PartialEq)]
@@ -158,8 +159,8 @@ pub struct DeliveryOptions {
 impl Default for DeliveryOptions {
     fn default() -> Self {
         Self {
-            attempts: 12,
-            timeout: Duration::from_secs(15),
+            attempts: RetryPolicy::default().attempts,
+            timeout: SendContext::TIMEOUT,
             update_interval: Duration::from_secs(5),
         }
     }
@@ -170,8 +171,8 @@ impl Default for DeliveryOptions {
 pub struct McpOptions {
     /// The profile that is used where none is named.
     pub profile: Option<String>,
-    /// How tool names are listed: `dot` or `underscore`; `None` leaves it to the profile.
-    pub tool_names: Option<String>,
+    /// How tool names are listed; `None` leaves it to the profile.
+    pub tool_names: Option<ToolNames>,
 }
 
 /// The HTTP door.

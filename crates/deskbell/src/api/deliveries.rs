@@ -69,7 +69,7 @@ pub(super) fn patience(parameters: &mut Parameters<'_>) -> Result<Option<Duratio
 }
 
 const fn is_settled(delivery: &Delivery) -> bool {
-    !matches!(delivery.state, DeliveryState::Pending | DeliveryState::InFlight)
+    delivery.state.is_settled()
 }
 
 /// Reads deliveries, once each is `enough` or `patience` is over.

@@ -3,7 +3,12 @@
 //! The parser stops at a byte; the caller thinks in fields. So the body is read a second time, but only when it is
 //! wrong.
 
-use deskbell_core::{Invalid, text};
+use deskbell_core::{
+    Invalid,
+    event::Kind,
+    field::{described, nearest},
+    text,
+};
 use http::StatusCode;
 use serde_json::{Map, Value};
 
@@ -55,7 +60,7 @@ pub(super) const PREVIEW: Shape = Shape {
 };
 
 const REPORT_FIELDS: &[Field] = &[
-    field("kind", Value::is_string, "one of notice, push, run"),
+    field("kind", Value::is_string, Kind::EXPECTED),
     field("text", Value::is_string, "a text"),
     field("message", Value::is_string, "a text"),
     field("title", Value::is_string, "a text"),
@@ -107,7 +112,7 @@ pub(super) fn explain(body: &[u8], error: &serde_json::Error, shape: &Shape) -> 
         }
     };
     let Some(fields) = value.as_object() else {
-        return Invalid::value("body", kind_of(&value), "a JSON object").into();
+        return Invalid::value("body", described(&value), "a JSON object").into();
     };
     wrong(fields, shape, "").unwrap_or_else(|| twice(error)).into()
 }
@@ -139,18 +144,13 @@ fn wrong_field(given: &Map<String, Value>, known: &[Field], prefix: &str) -> Opt
             return Some(unknown_field(&name, known));
         };
         let fits = value.is_null() || (field.fits)(value);
-        (!fits).then(|| Invalid::value(field.name, kind_of(value), field.expected))
+        (!fits).then(|| Invalid::value(field.name, described(value), field.expected))
     })
 }
 
 fn unknown_field(name: &str, known: &[Field]) -> Invalid {
-    let near = known
-        .iter()
-        .map(|field| (strsim::damerau_levenshtein(field.name, name), field.name))
-        .min()
-        .filter(|(distance, _)| *distance <= 2);
-    let expected = match near {
-        Some((_, near)) => format!("`{near}`?"),
+    let expected = match nearest(name, known.iter().map(|field| field.name)) {
+        Some(near) => format!("`{near}`?"),
         None => {
             let names: Vec<_> = known.iter().map(|field| field.name).collect();
             format!("only the fields {}", names.join(", "))
@@ -168,16 +168,4 @@ fn missing_field(
     let is_missing = |name: &str| given.get(name).is_none_or(Value::is_null);
     let (name, expected) = required.iter().find(|(name, _)| is_missing(name))?;
     Some(Invalid::value(&format!("{prefix}{name}"), "missing", *expected))
-}
-
-/// A value of the wrong type, in words. The value itself may be huge or secret.
-fn kind_of(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Number(value) => value.to_string(),
-        Value::String(_) => "a text".to_owned(),
-        Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use deskbell_core::{Invalid, level::LevelRange};
+use deskbell_core::{Invalid, event::Kind, level::LevelRange};
 
 use crate::{
     intake::timestamp,
@@ -84,9 +84,9 @@ pub(crate) const FILTERS: &str = "level, context, kind, run, client";
 pub(crate) fn filter(parameters: &mut Parameters<'_>) -> Result<Filter, Invalid> {
     let kind = parameters.take("kind");
     if let Some(kind) = &kind
-        && !matches!(kind.as_ref(), "notice" | "push" | "run")
+        && !Kind::NAMES.contains(&kind.as_ref())
     {
-        return Err(Invalid::text("kind", kind, "one of notice, push, run"));
+        return Err(Invalid::text("kind", kind, Kind::EXPECTED));
     }
     Ok(Filter {
         levels: parameters.read("level")?.unwrap_or(LevelRange::ALL),

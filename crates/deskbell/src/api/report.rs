@@ -141,7 +141,7 @@ fn report(body: ReportBody<'_>, reporter: &Reporter<'_>) -> Result<Report, Inval
             return Err(Invalid::value("run", "given", "no step, or the kind `run`"));
         }
         (Some(other), _) => {
-            return Err(Invalid::text("kind", other, "one of notice, push, run"));
+            return Err(Invalid::text("kind", other, Kind::EXPECTED));
         }
     };
     let level = body.level.as_deref().map_or(Ok(kind.level()), str::parse)?;

@@ -1,6 +1,6 @@
 //! Which events a command shows.
 
-use deskbell_core::{Context, RunId, level::LevelRange};
+use deskbell_core::{Context, RunId, event::Kind, level::LevelRange};
 
 use super::argument::value;
 
@@ -14,7 +14,7 @@ pub(crate) struct Filter {
     #[arg(short, long, value_name = "CONTEXT", value_parser = value::<Context>)]
     pub(crate) context: Option<Context>,
     /// Only this kind of event.
-    #[arg(short, long, value_parser = ["notice", "push", "run"])]
+    #[arg(short, long, value_parser = Kind::NAMES)]
     pub(crate) kind: Option<String>,
     /// Only steps of this run.
     #[arg(long, value_name = "RUN_ID", value_parser = value::<RunId>)]

@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use deskbell_core::Invalid;
-use jiff::{Span, SpanRelativeTo, Timestamp};
+use jiff::Timestamp;
+
+use crate::config::file::Period;
 
 use crate::intake::timestamp;
 
 /// A duration such as `30s`, `5m`, `2h 30m` or `7d`.
 pub(crate) fn duration(text: &str) -> Result<Duration, Invalid> {
-    let span = text.parse::<Span>().ok();
-    let duration = span.and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok());
-    let duration = duration.and_then(|duration| Duration::try_from(duration).ok());
-    duration.ok_or_else(|| Invalid::text("duration", text, "a duration such as 30s, 5m or 2h"))
+    text.parse().map(|Period(duration)| duration)
 }
 
 /// A time, or how long ago it was.

@@ -11,6 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{DeliveryOptions, default_log_limits};
+use crate::mcp::profiles;
 
 /// The configuration of Deskbell.
 ///
@@ -221,12 +222,11 @@ pub enum ToolNames {
     Underscore,
 }
 
-impl ToolNames {
-    /// The choice's name on every wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Dot => "dot",
-            Self::Underscore => "underscore",
+impl From<ToolNames> for profiles::ToolNames {
+    fn from(names: ToolNames) -> Self {
+        match names {
+            ToolNames::Dot => Self::Dot,
+            ToolNames::Underscore => Self::Underscore,
         }
     }
 }
@@ -434,6 +434,12 @@ impl FromStr for Listen {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_profile_may_be_configured() {
+        let names = [Profile::Unified, Profile::Swissarmyhammer, Profile::McpPush];
+        assert!(names.map(Profile::as_str).into_iter().eq(profiles::names()));
+    }
 
     #[test]
     fn lengths_of_time_are_read_and_written_back() {

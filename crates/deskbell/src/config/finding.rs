@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use deskbell_core::ChannelName;
+use deskbell_core::{ChannelName, field::nearest};
 
 use super::{secrets::Unresolved, tree::Place};
 
@@ -132,13 +132,5 @@ pub(super) fn did_you_mean<'a>(
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<String> {
-    /// How alike two names have to be, by Jaro and Winkler.
-    const LIKENESS: f64 = 0.7;
-    let nearest = known
-        .into_iter()
-        .map(|known| (strsim::jaro_winkler(name, known), known))
-        .max_by(|one, other| one.0.total_cmp(&other.0));
-    nearest
-        .filter(|(likeness, _)| *likeness > LIKENESS)
-        .map(|(_, known)| format!("did you mean `{known}`?"))
+    nearest(name, known).map(|known| format!("did you mean `{known}`?"))
 }

@@ -19,7 +19,7 @@ use super::{
     secrets::{self, Secrets},
     tree::{self, Node, Place, Source, Step, Value},
 };
-use crate::{telemetry::filter, terminal};
+use crate::{mcp::profiles::ToolNames, telemetry::filter, terminal};
 
 /// How long an attempt may take at most.
 const LONGEST_TIMEOUT: Duration = Duration::from_mins(10);
@@ -67,7 +67,7 @@ impl Parts<'_> {
             delivery: self.delivery(&file.delivery),
             mcp: McpOptions {
                 profile: file.mcp.profile.map(|profile| profile.as_str().to_owned()),
-                tool_names: file.mcp.tool_names.map(|names| names.as_str().to_owned()),
+                tool_names: file.mcp.tool_names.map(ToolNames::from),
             },
             serve: self.serve(file.serve),
             keep_history: file.keep_history.0.0,

@@ -320,7 +320,7 @@ impl State {
     fn is_finished(&self, kept: &Kept) -> bool {
         let run = kept.run().and_then(|run| self.runs.get(run));
         let in_open_run = run.is_some_and(|(_, run)| run.state == RunState::Open);
-        !in_open_run && !kept.deliveries.values().any(is_waiting)
+        !in_open_run && kept.deliveries.values().all(|delivery| delivery.state.is_settled())
     }
 
     fn forget(&mut self, number: Number) {
@@ -357,7 +357,7 @@ impl State {
 
     /// Whether all earlier steps of the event's run are finished on the channel.
     fn is_first(&self, number: Number, channel: &ChannelName) -> bool {
-        !self.earlier_in_line(number, channel).any(is_waiting)
+        self.earlier_in_line(number, channel).all(|earlier| earlier.state.is_settled())
     }
 
     /// Marks a delivery as in flight.
@@ -473,10 +473,6 @@ fn run_of(event: &Event) -> Option<&RunId> {
         Kind::Run(step) => Some(&step.run),
         Kind::Notice | Kind::Push => None,
     }
-}
-
-fn is_waiting(delivery: &Delivery) -> bool {
-    matches!(delivery.state, DeliveryState::Pending | DeliveryState::InFlight)
 }
 
 fn fits(query: &EventQuery, cursor: Cursor, kept: &Kept) -> bool {

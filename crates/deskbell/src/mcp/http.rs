@@ -148,7 +148,7 @@ where
     fn service(&self, profile: &str, headers: &HeaderMap) -> Result<Service<H>, Invalid> {
         let config = Arc::clone(&self.app.config.borrow());
         let profile: &'static Profile = profiles::find(profile)?;
-        let names = config.mcp.tool_names.as_ref().map(|names| names.parse()).transpose()?;
+        let names = config.mcp.tool_names;
         let (app, wrap) = (Arc::clone(&self.app), self.wrap.clone());
         let make =
             move || Ok(wrap(Door::new(Arc::clone(&app), profile, names, Connection::default())));

@@ -54,6 +54,6 @@ fn wishes(app: &App, hello: &Hello) -> Result<(&'static Profile, Option<ToolName
     let options = app.config.borrow().mcp.clone();
     let profile = hello.profile.as_ref().or(options.profile.as_ref());
     let profile = profiles::find(profile.map_or(profiles::DEFAULT, String::as_str))?;
-    let names = hello.tool_names.as_ref().or(options.tool_names.as_ref());
-    Ok((profile, names.map(|names| names.parse()).transpose()?))
+    let names = hello.tool_names.as_ref().map(|names| names.parse()).transpose()?;
+    Ok((profile, names.or(options.tool_names)))
 }

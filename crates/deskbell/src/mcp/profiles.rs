@@ -37,6 +37,16 @@ pub enum ToolNames {
     Underscore,
 }
 
+impl ToolNames {
+    /// The choice's name on every wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Dot => "dot",
+            Self::Underscore => "underscore",
+        }
+    }
+}
+
 impl FromStr for ToolNames {
     type Err = Invalid;
 

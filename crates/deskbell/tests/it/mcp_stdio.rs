@@ -215,7 +215,7 @@ async fn an_unknown_profile_is_told_to_the_person_and_to_the_client() {
 async fn the_configuration_chooses_profile_and_names_and_the_hello_goes_before_it() {
     let mut config = Config::default();
     config.mcp.profile = Some("mcp-push".to_owned());
-    config.mcp.tool_names = Some("underscore".to_owned());
+    config.mcp.tool_names = Some(deskbell::mcp::profiles::ToolNames::Underscore);
     let parts = Parts::new(&[], Vec::new(), config);
     let names = async |hello: Hello| {
         let mut client = Client::connect(&parts.app, hello);

@@ -48,7 +48,7 @@ pub struct DeliveryBody {
 impl DeliveryBody {
     /// Whether nothing more happens to it by itself.
     pub const fn is_settled(&self) -> bool {
-        !matches!(self.state, DeliveryState::Pending | DeliveryState::InFlight)
+        self.state.is_settled()
     }
 
     /// What went wrong in the latest attempt, if it failed.

@@ -9,10 +9,9 @@ use http::{HeaderValue, StatusCode, header, request::Parts};
 use rmcp::ServerHandler;
 use serde_json::value::RawValue;
 
-use super::{BODY_LIMIT, Service, call_one, method, refusal::json_rpc_error};
+use crate::bridge::BATCH_LIMIT;
 
-/// Most messages in a batch.
-const BATCH_LIMIT: usize = 256;
+use super::{BODY_LIMIT, Service, call_one, method, refusal::json_rpc_error};
 
 const VERSION_HEADER: &str = "mcp-protocol-version";
 

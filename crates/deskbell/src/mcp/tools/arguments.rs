@@ -1,6 +1,6 @@
 //! The arguments of a call, read one by one; what nobody asked for is left over.
 
-use deskbell_core::{Invalid, text};
+use deskbell_core::{Invalid, field::described, text};
 use rmcp::model::JsonObject;
 use serde_json::Value;
 
@@ -33,7 +33,7 @@ impl Arguments {
         match self.value(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(Invalid::value(name, describe(&other), "a text")),
+            Some(other) => Err(Invalid::value(name, described(&other), "a text")),
         }
     }
 
@@ -52,13 +52,13 @@ impl Arguments {
         match self.value(name) {
             None => Ok(None),
             Some(Value::Object(fields)) => Ok(Some(fields)),
-            Some(other) => Err(Invalid::value(name, describe(&other), "an object")),
+            Some(other) => Err(Invalid::value(name, described(&other), "an object")),
         }
     }
 
     /// Takes a list of texts.
     pub(super) fn texts(&mut self, name: &str) -> Result<Vec<String>, Invalid> {
-        let wrong = |value: &Value| Invalid::value(name, describe(value), "a list of texts");
+        let wrong = |value: &Value| Invalid::value(name, described(value), "a list of texts");
         match self.value(name) {
             None => Ok(Vec::new()),
             Some(Value::Array(items)) => items
@@ -77,16 +77,6 @@ impl Arguments {
         let excerpt =
             |name: &str| text::cut(&text::one_line(name), NAME_EXCERPT, text::Unit::Characters);
         self.0.keys().take(IGNORED_LIMIT).map(|name| excerpt(name)).collect()
-    }
-}
-
-/// Says what a value is, without repeating more of it than a number.
-pub(super) fn describe(value: &Value) -> String {
-    match value {
-        Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "an object".to_owned(),
-        Value::String(_) => "a text".to_owned(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }
 

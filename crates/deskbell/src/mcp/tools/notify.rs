@@ -5,6 +5,7 @@
 use deskbell_core::{
     Context, Event, Invalid,
     event::{Content, Format, Kind},
+    field::described,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
@@ -13,8 +14,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Arguments, Call, Effects, Tool, arguments::describe, channel_names, lenient_level,
-    output_schema, refusal, structured,
+    Arguments, Call, Effects, Tool, channel_names, lenient_level, output_schema, refusal,
+    structured,
 };
 use crate::{
     intake::{Accepted, Report},
@@ -189,9 +190,11 @@ fn read_context(arguments: &mut Arguments) -> Result<(Context, Option<JsonObject
         Some(Value::String(name)) if name.trim().is_empty() => Ok((Context::default(), None)),
         Some(Value::String(name)) => Ok((name.parse()?, None)),
         Some(Value::Object(details)) => Ok((Context::default(), Some(details))),
-        Some(other) => {
-            Err(Invalid::value("context", describe(&other), "a category or an object with details"))
-        }
+        Some(other) => Err(Invalid::value(
+            "context",
+            described(&other),
+            "a category or an object with details",
+        )),
     }
 }
 

@@ -3,6 +3,7 @@
 use deskbell_core::{
     Context, Invalid, RunId,
     event::{Content, Event, Format, Kind},
+    field::described,
     run::{Phase, Progress, RunStep},
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -12,9 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Arguments, Call, Effects, Tool,
-    arguments::describe,
-    output_schema,
+    Arguments, Call, Effects, Tool, output_schema,
     push::{Pushed, Queued, answer, not_accepted},
 };
 use crate::intake::{Accepted, Report, timestamp};
@@ -170,14 +169,14 @@ fn read_text(field: &str, value: Option<&Value>) -> Result<Option<String>, Inval
     match value {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(other) => Err(Invalid::value(field, describe(other), "a text")),
+        Some(other) => Err(Invalid::value(field, described(other), "a text")),
     }
 }
 
 fn read_progress(value: &Value) -> Result<Progress, Invalid> {
     match value.as_f64() {
         Some(fraction) => Progress::new("data.progress", fraction),
-        None => Err(Invalid::value("data.progress", describe(value), "a number from 0 to 1")),
+        None => Err(Invalid::value("data.progress", described(value), "a number from 0 to 1")),
     }
 }
 
