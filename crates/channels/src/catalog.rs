@@ -1,14 +1,21 @@
 //! The channel kinds that there are.
 
+mod bark;
 mod console;
 mod dingtalk_bot;
+mod feishu_bot;
 mod file;
 mod gotify;
 mod mqtt;
 mod ntfy;
+mod pushdeer;
+mod pushplus;
+mod serverchan;
 mod smtp;
 mod telegram;
 mod webhook_json;
+mod wecom_bot;
+mod wxpusher;
 
 use crate::{
     channel::{ChannelKind, ConfigError},
@@ -34,13 +41,20 @@ pub fn from_url(address: &str) -> Result<(&'static str, toml::Table), ConfigErro
 }
 
 const KINDS: &[ChannelKind] = &[
+    bark::KIND,
     console::KIND,
     dingtalk_bot::KIND,
+    feishu_bot::KIND,
     file::KIND,
     gotify::KIND,
     mqtt::KIND,
     ntfy::KIND,
+    pushdeer::KIND,
+    pushplus::KIND,
+    serverchan::KIND,
     smtp::KIND,
     telegram::KIND,
     webhook_json::KIND,
+    wecom_bot::KIND,
+    wxpusher::KIND,
 ];

@@ -21,6 +21,7 @@ mod envelope;
 pub mod render;
 
 pub mod address;
+mod fields;
 mod guard;
 pub mod http;
 pub mod mail;

@@ -11,6 +11,7 @@ pub use crate::{
     channel::{
         About, Channel, ChannelKind, ConfigError, Limits, SendContext, SendError, Transport,
     },
+    fields::present,
     render::{Dialect, mark},
     reply::{Reply, receipt},
     secret::Secret,

@@ -41,11 +41,13 @@ pub enum Dialect {
     Feishu,
     /// The few tags of HTML that Pushover knows. Plain text stays plain, because it is sent as such.
     PushoverHtml,
+    /// Markdown for pages, text included, where a line break is a blank line.
+    PageMarkdown,
 }
 
 impl Dialect {
     /// All dialects.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Plain,
         Self::Markdown,
         Self::TelegramHtml,
@@ -59,6 +61,7 @@ impl Dialect {
         Self::WeCom,
         Self::Feishu,
         Self::PushoverHtml,
+        Self::PageMarkdown,
     ];
 
     /// The text of `message` in this dialect.
@@ -66,14 +69,42 @@ impl Dialect {
         self.render(message.format, &message.body)
     }
 
+    /// The title of `message`, marked by its level, and its text, as one text in this dialect: for far ends that show
+    /// no title of their own.
+    pub fn titled(self, message: &Message) -> String {
+        let (mark, body) = (mark(message.level), self.body(message));
+        let Some(title) = &message.title else { return format!("{mark}{body}") };
+        let (open, close) = match message.format {
+            Format::Text if self.keeps_text() => ("", ""),
+            _ => self.marks().heading,
+        };
+        let title = match message.format {
+            Format::Text => self.render(Format::Text, title),
+            Format::Markdown => self.escaped(title),
+        };
+        format!("{open}{mark}{title}{close}\n\n{body}")
+    }
+
+    /// Whether a text without Markdown goes out as such, without marks or escapes.
+    const fn keeps_text(self) -> bool {
+        matches!(
+            self,
+            Self::Plain
+                | Self::Markdown
+                | Self::DingTalk
+                | Self::WeCom
+                | Self::Feishu
+                | Self::PushoverHtml
+        )
+    }
+
     /// `source` in this dialect.
     pub fn render(self, format: Format, source: &str) -> String {
         match (self, format) {
-            (Self::Markdown, _)
-            | (
-                Self::Plain | Self::DingTalk | Self::WeCom | Self::Feishu | Self::PushoverHtml,
-                Format::Text,
-            ) => source.to_owned(),
+            (Self::WeCom, Format::Text) => marks::without_wecom_calls(source),
+            (Self::Feishu, Format::Text) => marks::without_feishu_calls(source),
+            (Self::Markdown, _) => source.to_owned(),
+            (_, Format::Text) if self.keeps_text() => source.to_owned(),
             (Self::ChatMarkdown, Format::Markdown) => marks::unmentioned(source),
             (_, Format::Text) => self.lines(source),
             (_, Format::Markdown) => {
@@ -98,7 +129,9 @@ impl Dialect {
         match self {
             Self::TelegramHtml => unit.length(&visible(&rendered)),
             // The limit is on the whole request, so what JSON adds counts.
-            Self::DingTalk => unit.length(&serde_json::Value::from(rendered).to_string()),
+            Self::DingTalk | Self::Feishu => {
+                unit.length(&serde_json::Value::from(rendered).to_string())
+            }
             _ => unit.length(&rendered),
         }
     }
@@ -123,6 +156,7 @@ impl Dialect {
             Self::WeCom => &marks::WECOM,
             Self::Feishu => &marks::FEISHU,
             Self::PushoverHtml => &marks::PUSHOVER,
+            Self::PageMarkdown => &marks::PAGE,
         }
     }
 }

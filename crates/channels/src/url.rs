@@ -180,6 +180,33 @@ impl ServiceUrl {
         Some(self.query.remove(place).1)
     }
 
+    /// Takes the parameter `name`, a whole number.
+    ///
+    /// # Errors
+    /// Says that it is none.
+    pub fn number(&mut self, name: &str) -> Result<Option<i64>, ConfigError> {
+        let number = self.parameter(name).map(|number| number.parse()).transpose();
+        number.map_err(|_| self.wrong(&format!("has a `{name}` that is no number")))
+    }
+
+    /// Takes the parameter `name`, which says yes or no.
+    pub fn yes(&mut self, name: &str) -> Option<bool> {
+        self.parameter(name).map(|value| is_yes(&value))
+    }
+
+    /// Takes parameters that are options word for word: pairs of the option's name and the parameter's.
+    pub fn table(&mut self, names: &[(&str, &str)]) -> toml::Table {
+        let taken = names.iter().filter_map(|(option, name)| {
+            Some(((*option).to_owned(), self.parameter(name)?.into()))
+        });
+        taken.collect()
+    }
+
+    /// Whether the address is the service's own rather than one of ours.
+    pub fn is_native(&self) -> bool {
+        matches!(self.scheme.as_str(), "https" | "http")
+    }
+
     /// Takes the parameters whose names start with `prefix`, and gives their names without it.
     pub fn parameters(&mut self, prefix: char) -> Vec<(String, String)> {
         let (taken, left) = std::mem::take(&mut self.query)

@@ -41,10 +41,28 @@ impl<'a> Set<'a> {
         self.0.contains_key(name)
     }
 
+    /// The value of `name`, which is a whole number.
+    ///
+    /// # Errors
+    /// Says that it is none.
+    pub fn number(&self, name: &'static str) -> Result<Option<i64>, Wrong> {
+        let wrong = |_| Wrong { variable: name, reason: "expected a number" };
+        self.get(name).map(|value| value.parse().map_err(wrong)).transpose()
+    }
+
     /// A table of options, each the value of a variable, as far as they are set.
     pub fn table(&self, options: &[(&str, &str)]) -> Table {
         let set = options.iter().filter_map(|(option, name)| Some((*option, self.get(name)?)));
         set.map(|(option, value)| (option.to_owned(), value.into())).collect()
+    }
+}
+
+/// A server and the key at the end of its address, where either may be written alone: `https://host/key` or `key`.
+pub fn server_and_key(written: &str) -> (Option<&str>, &str) {
+    let written = written.trim_end_matches('/');
+    match written.rsplit_once('/') {
+        Some((server, key)) if server.contains("://") => (Some(server), key),
+        _ => (None, written),
     }
 }
 

@@ -118,32 +118,18 @@ fn signature(secret: &str, timestamp: &str) -> String {
 }
 
 fn content(message: &Message) -> Value {
-    let dialect = KIND.about.dialect;
-    let body = dialect.body(message);
-    let mark = mark(message.level);
+    let text = KIND.about.dialect.titled(message);
     // Nobody is called by name, whatever the text says: only this field does that.
     let at = json!({ "atMobiles": [], "atUserIds": [], "isAtAll": false });
-    match (message.format, &message.title) {
-        (Format::Text, Some(title)) => {
-            let content = format!("{mark}{title}\n\n{body}");
-            json!({ "msgtype": "text", "text": { "content": content }, "at": at })
-        }
-        (Format::Text, None) => {
-            json!({ "msgtype": "text", "text": { "content": format!("{mark}{body}") }, "at": at })
-        }
-        (Format::Markdown, title) => {
-            let text = match title {
-                Some(title) => format!("### {mark}{}\n\n{body}", dialect.escaped(title)),
-                None => format!("{mark}{body}"),
-            };
-            let first_line = || {
-                let plain = Dialect::Plain.body(message);
-                text::cut(plain.lines().next().unwrap_or("Deskbell"), TITLE, Unit::Characters)
-            };
-            let title = title.clone().unwrap_or_else(first_line);
-            json!({ "msgtype": "markdown", "markdown": { "title": title, "text": text }, "at": at })
-        }
+    if message.format == Format::Text {
+        return json!({ "msgtype": "text", "text": { "content": text }, "at": at });
     }
+    let first_line = || {
+        let plain = Dialect::Plain.body(message);
+        text::cut(plain.lines().next().unwrap_or("Deskbell"), TITLE, Unit::Characters)
+    };
+    let title = message.title.clone().unwrap_or_else(first_line);
+    json!({ "msgtype": "markdown", "markdown": { "title": title, "text": text }, "at": at })
 }
 
 #[cfg(test)]

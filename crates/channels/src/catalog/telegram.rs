@@ -85,9 +85,7 @@ fn public_api() -> Address {
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     url.ignore(&["detect", "silent", "preview", "album", "mdv", "content", "template"]);
-    let topic = url.parameter("topic").or_else(|| url.parameter("thread"));
-    let topic = topic.map(|topic| topic.parse::<i64>()).transpose();
-    let topic = topic.map_err(|_| url.wrong("has a `topic` that is no number"))?;
+    let topic = url.number("topic")?.or(url.number("thread")?);
     let chats = url.targets().ok_or_else(|| url.wrong("names no chat"))?;
     Ok(url::options([
         ("token", url.authority().map(Into::into)),
@@ -121,26 +119,15 @@ impl Channel for Telegram {
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
-        let html = text(message, KIND.about.dialect);
+        let html = KIND.about.dialect.titled(message);
         match self.tell(message, html, Some("HTML"), cx).await {
             // Better without marks than not at all.
             Err(NotTaken::Marks(_)) => self
-                .tell(message, text(message, Dialect::Plain), None, cx)
+                .tell(message, Dialect::Plain.titled(message), None, cx)
                 .await
                 .map_err(SendError::from),
             outcome => outcome.map_err(SendError::from),
         }
-    }
-}
-
-/// The title, marked by its level, and the body, in `dialect`.
-fn text(message: &Message, dialect: Dialect) -> String {
-    let body = dialect.body(message);
-    let mark = mark(message.level);
-    match &message.title {
-        Some(title) if dialect == Dialect::Plain => format!("{mark}{title}\n\n{body}"),
-        Some(title) => format!("<b>{mark}{}</b>\n\n{body}", dialect.escaped(title)),
-        None => format!("{mark}{body}"),
     }
 }
 

@@ -114,6 +114,15 @@ pub(super) const DINGTALK: Marks = Marks {
     ..PLAIN
 };
 
+/// Pages of services that turn Markdown into HTML, which is why `<` and `&` are written as HTML does.
+pub(super) const PAGE: Marks = Marks {
+    strike: ("~~", "~~"),
+    code: ("`", "`"),
+    escape_code: without_fences,
+    pre: fenced,
+    ..DINGTALK
+};
+
 pub(super) const CHAT: Marks = Marks {
     bold: ("**", "**"),
     italic: ("*", "*"),
@@ -168,7 +177,8 @@ pub(super) const WECOM: Marks = Marks {
     bold: ("**", "**"),
     code: ("`", "`"),
     heading: ("### ", ""),
-    escape: |text| text.replace("<@", "<\u{2060}@").replace("<font", "<\u{2060}font"),
+    escape: |text| without_wecom_calls(text).replace("<font", "<\u{2060}font"),
+    escape_code: without_wecom_calls,
     link: bracketed,
     ..PLAIN
 };
@@ -287,6 +297,16 @@ fn slack(text: &str) -> String {
 
 fn slack_address(address: &str) -> String {
     slack(address).replace('|', "%7C")
+}
+
+/// Text in which no member of WeCom is called, which `<@name>` would do.
+pub(super) fn without_wecom_calls(text: &str) -> String {
+    text.replace("<@", "<\u{2060}@")
+}
+
+/// Text in which no member of Feishu is called, which `<at user_id="…">` would do.
+pub(super) fn without_feishu_calls(text: &str) -> String {
+    text.replace("<at", "<\u{2060}at")
 }
 
 /// Feishu reads these as what they stand for, and knows tags such as `<at>`.

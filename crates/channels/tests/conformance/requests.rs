@@ -7,7 +7,7 @@ use wiremock::{Request, ResponseTemplate};
 
 use crate::{
     sample::{message, step, titled},
-    stand_in::{accepted, attempt, attempt_in, channel, previewed},
+    stand_in::{accepted, attempt, attempt_in, channel, example, previewed},
 };
 
 const TEXT: &str = "2 of 340 tests failed:\n- <Cart> & \"Basket\"\n- *Checkout*";
@@ -80,7 +80,7 @@ pub(crate) fn previews_keep_secrets(kind: &'static ChannelKind) {
     let set = kind
         .options()
         .into_iter()
-        .filter(|option| option.secret && kind.about.example.contains(&option.name));
+        .filter(|option| option.secret && example(kind).contains_key(&option.name));
     assert!(channel.secrets().len() >= set.count(), "a secret of the example is not known as one");
     let message = message(TEXT, Format::Text);
     let masked = serde_json::to_string(&previewed(kind, &message, false)).unwrap();
@@ -121,10 +121,24 @@ fn read(kind: &ChannelKind, text: &str) -> String {
     };
     match kind.about.dialect {
         Dialect::TelegramHtml | Dialect::Html | Dialect::Slack => entities(text),
-        Dialect::Discord => text.replace('\\', "").replace("  ", " \\\\ "),
-        Dialect::ChatMarkdown => text.replace('\u{2060}', ""),
+        Dialect::Discord => unescaped(text),
+        Dialect::ChatMarkdown => unescaped(&text.replace('\u{2060}', "")),
+        Dialect::PageMarkdown => entities(&unescaped(text)),
+        Dialect::WeCom => text.replace('\u{2060}', ""),
         _ => text.to_owned(),
     }
+}
+
+/// `text` without the backslashes that escape what follows them in Markdown.
+fn unescaped(text: &str) -> String {
+    let mut read = String::with_capacity(text.len());
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let escapes =
+            character == '\\' && characters.peek().is_some_and(char::is_ascii_punctuation);
+        read.push(if escapes { characters.next().unwrap() } else { character });
+    }
+    read
 }
 
 /// Row 114: 10,000 characters, each part within the limit.
@@ -190,6 +204,14 @@ fn texts(request: &Value) -> Vec<String> {
     match serde_json::from_str(body) {
         Ok(json) => leaves(&json, &mut found),
         Err(_) if request["transport"] == "smtp" => found.push(unquoted(body)),
+        Err(_) if request["headers"]["content-type"] == "application/x-www-form-urlencoded" => {
+            for (_, value) in url::form_urlencoded::parse(body.as_bytes()) {
+                match serde_json::from_str::<Value>(&value) {
+                    Ok(json) if json.is_object() => leaves(&json, &mut found),
+                    _ => found.push(value.into_owned()),
+                }
+            }
+        }
         Err(_) => found.push(body.to_owned()),
     }
     found

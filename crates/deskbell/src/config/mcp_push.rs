@@ -186,6 +186,64 @@ mod tests {
     }
 
     #[test]
+    fn chinese_push_services_are_read_as_qinglong_reads_them_row_111() {
+        let bark = "key = 'k1'\nserver = 'https://bark.example'\ngroup = 'ci'\narchive = true";
+        check(
+            &[
+                ("BARK_PUSH", "https://bark.example/k1/"),
+                ("BARK_GROUP", "ci"),
+                ("BARK_ARCHIVE", "1"),
+            ],
+            "bark",
+            "bark",
+            bark,
+        );
+        check(&[("BARK_PUSH", "k1")], "bark", "bark", "key = 'k1'");
+        check(&[("FSKEY", "k")], "feishu", "feishu_bot", "key = 'k'");
+        check(
+            &[("FSKEY", "https://open.larksuite.com/open-apis/bot/v2/hook/k"), ("FSSECRET", "s")],
+            "feishu",
+            "feishu_bot",
+            "key = 'k'\nserver = 'https://open.larksuite.com'\nsecret = 's'",
+        );
+        check(
+            &[("QYWX_KEY", "k"), ("QYWX_ORIGIN", "https://proxy.example")],
+            "wecom_bot",
+            "wecom_bot",
+            "key = 'k'\nserver = 'https://proxy.example'",
+        );
+        check(
+            &[
+                ("PUSH_PLUS_TOKEN", "t"),
+                ("PUSH_PLUS_USER", "builds"),
+                ("PUSH_PLUS_TEMPLATE", "html"),
+            ],
+            "pushplus",
+            "pushplus",
+            "token = 't'\ntopic = 'builds'",
+        );
+        check(&[("PUSH_KEY", "SCT1")], "serverchan", "serverchan", "key = 'SCT1'");
+        for server in ["https://deer.example", "https://deer.example/message/push"] {
+            check(
+                &[("DEER_KEY", "a,b"), ("DEER_URL", server)],
+                "pushdeer",
+                "pushdeer",
+                "key = ['a', 'b']\nserver = 'https://deer.example'",
+            );
+        }
+        check(
+            &[
+                ("WXPUSHER_APP_TOKEN", "AT_1"),
+                ("WXPUSHER_UIDS", "UID_a; UID_b"),
+                ("WXPUSHER_TOPIC_IDS", "7;"),
+            ],
+            "wxpusher",
+            "wxpusher",
+            "token = 'AT_1'\nusers = ['UID_a', 'UID_b']\ntopics = [7]",
+        );
+    }
+
+    #[test]
     fn mail_goes_to_oneself_unless_it_says_to_whom() {
         let login = [("SMTP_EMAIL", "me@a.example"), ("SMTP_PASSWORD", "pw")];
         let with = |more: &[(&'static str, &'static str)]| [&login, more].concat();
