@@ -19,7 +19,7 @@ mod wxpusher;
 
 use crate::{
     channel::{ChannelKind, ConfigError},
-    url,
+    url::{self, FromUrl},
 };
 
 /// All kinds, by name.
@@ -32,11 +32,11 @@ pub fn kind(name: &str) -> Option<&'static ChannelKind> {
     KINDS.iter().find(|kind| kind.about.name == name)
 }
 
-/// The kind and the options that `address` stands for, such as `ntfy://topic`.
+/// The channel that `address` stands for, such as `ntfy://topic`.
 ///
 /// # Errors
 /// Says which part of the address is wrong, and never repeats the rest.
-pub fn from_url(address: &str) -> Result<(&'static str, toml::Table), ConfigError> {
+pub fn from_url(address: &str) -> Result<FromUrl, ConfigError> {
     url::read(KINDS, address)
 }
 

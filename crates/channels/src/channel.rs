@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     http::Http,
+    manner::Manner,
     options,
     preview::Preview,
     render::Dialect,
@@ -67,6 +68,8 @@ pub struct SendContext {
     pub arrived: Vec<Receipt>,
     /// The time now, for signatures.
     pub now: Timestamp,
+    /// How the user wants the channel to tell; the code around a channel reads it.
+    pub manner: Manner,
     /// How long the whole attempt may take.
     pub timeout: Duration,
     /// The way to far ends that speak HTTP.
@@ -92,6 +95,7 @@ impl SendContext {
             earlier: Vec::new(),
             arrived: Vec::new(),
             now,
+            manner: Manner::default(),
             timeout: Self::TIMEOUT,
             http,
             preview: None,

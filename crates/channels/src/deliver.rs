@@ -8,6 +8,7 @@ use deskbell_core::{
 use crate::{
     channel::{Channel, ChannelKind, SendContext, SendError},
     fit,
+    manner::Manner,
 };
 
 /// What an attempt came to.
@@ -62,7 +63,7 @@ async fn attempt(
     cx: &SendContext,
     receipts: &mut Vec<Receipt>,
 ) -> Result<(), SendError> {
-    for piece in pieces(kind, channel, message).into_iter().skip(cx.arrived.len()) {
+    for piece in pieces(kind, channel, message, cx.manner).into_iter().skip(cx.arrived.len()) {
         let earlier = cx.earlier.get(piece.target).filter(|_| kind.about.edits);
         let (target, part) = (piece.target, piece.part);
         let cx = SendContext { target, part, edit: earlier.cloned(), ..cx.clone() };
@@ -79,8 +80,13 @@ pub(crate) struct Piece {
 }
 
 /// The pieces of `message`, in the order in which they are sent.
-pub(crate) fn pieces(kind: &ChannelKind, channel: &dyn Channel, message: &Message) -> Vec<Piece> {
-    let parts = fit::parts(&kind.about, message);
+pub(crate) fn pieces(
+    kind: &ChannelKind,
+    channel: &dyn Channel,
+    message: &Message,
+    manner: Manner,
+) -> Vec<Piece> {
+    let parts = fit::parts(&kind.about, &manner.told(message), manner.overflow);
     let to = |target| {
         let numbered = (1..).zip(parts.iter().cloned());
         numbered.map(move |(part, message)| Piece { target, part, message })

@@ -5,7 +5,10 @@ use deskbell_core::{
     text::{self, CUT_MARK, Unit},
 };
 
-use crate::channel::{About, Limits};
+use crate::{
+    channel::{About, Limits},
+    manner::Overflow,
+};
 
 /// The most messages that one text becomes. What is left over is cut, and the reader sees that it was.
 pub(crate) const PARTS_LIMIT: usize = 10;
@@ -22,12 +25,16 @@ const NOTHING_VISIBLE: &str = "(no visible text)";
 /// `message` as one or more messages, each within the limits of the kind after rendering.
 ///
 /// A step of a run stays one message where runs are edited in place, because parts could not be edited together.
-pub(crate) fn parts(about: &About, message: &Message) -> Vec<Message> {
-    let limits = about.limits;
+pub(crate) fn parts(about: &About, message: &Message, overflow: Overflow) -> Vec<Message> {
+    let limits = match overflow {
+        Overflow::Upstream => Limits::NONE,
+        Overflow::Split | Overflow::Truncate => about.limits,
+    };
+    let is_one = overflow == Overflow::Truncate || (about.edits && message.run.is_some());
     let measure = |source: &str| about.dialect.length(limits.unit, message.format, source);
     let mut bodies = if message.body.trim().is_empty() {
         vec![NOTHING_VISIBLE.to_owned()]
-    } else if about.edits && message.run.is_some() {
+    } else if is_one {
         vec![cut(&message.body, limits.body, limits.unit, &measure)]
     } else {
         split(&message.body, limits.body, limits.unit, &measure)
@@ -157,7 +164,10 @@ mod tests {
     #[test]
     fn a_short_text_stays_as_it_is() {
         let message = message("short", Format::Text, false);
-        assert_eq!(parts(&about(Dialect::Plain, 100, Unit::Bytes), &message), [message]);
+        assert_eq!(
+            parts(&about(Dialect::Plain, 100, Unit::Bytes), &message, Overflow::Split),
+            [message]
+        );
     }
 
     #[test]
@@ -165,6 +175,7 @@ mod tests {
         let parts = parts(
             &about(Dialect::Plain, 100, Unit::Characters),
             &message(&"word ".repeat(1_000), Format::Text, false),
+            Overflow::Split,
         );
         assert_eq!(parts.len(), PARTS_LIMIT);
         assert_eq!(parts[0].title.as_deref(), Some("A title (1/10)"));
@@ -175,15 +186,24 @@ mod tests {
     #[test]
     fn a_step_that_is_edited_in_place_is_cut() {
         let message = message(&"word ".repeat(1_000), Format::Text, true);
-        let parts = parts(&about(Dialect::Plain, 100, Unit::Characters), &message);
+        let parts = parts(&about(Dialect::Plain, 100, Unit::Characters), &message, Overflow::Split);
         assert_eq!(parts.len(), 1);
         assert!(parts[0].body.ends_with(CUT_MARK));
     }
 
     #[test]
+    fn a_user_may_have_long_texts_cut_or_sent_as_they_are() {
+        let message = message(&"word ".repeat(100), Format::Text, false);
+        let about = about(Dialect::Plain, 100, Unit::Characters);
+        let cut = parts(&about, &message, Overflow::Truncate);
+        assert!(cut.len() == 1 && cut[0].body.ends_with(CUT_MARK), "{cut:?}");
+        assert_eq!(parts(&about, &message, Overflow::Upstream), [message]);
+    }
+
+    #[test]
     fn a_text_of_which_nothing_can_be_seen_says_so() {
         let message = message("\u{200b}", Format::Text, false);
-        let parts = parts(&about(Dialect::Plain, 100, Unit::Bytes), &message);
+        let parts = parts(&about(Dialect::Plain, 100, Unit::Bytes), &message, Overflow::Split);
         assert_eq!(parts[0].body, NOTHING_VISIBLE);
     }
 
@@ -196,7 +216,7 @@ mod tests {
             for dialect in Dialect::ALL {
                 for (unit, format) in [(Unit::Bytes, Format::Text), (Unit::Utf16, Format::Markdown)] {
                     let about = about(dialect, limit, unit);
-                    for part in parts(&about, &message(&text, format, false)) {
+                    for part in parts(&about, &message(&text, format, false), Overflow::Split) {
                         let length = dialect.length(unit, format, &part.body);
                         prop_assert!(length <= limit, "{dialect:?} {length} > {limit}: {part:?}");
                         let title = part.title.map(|title| unit.length(&dialect.escaped(&title)));

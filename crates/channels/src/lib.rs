@@ -11,6 +11,7 @@ pub mod url;
 
 pub mod deliver;
 mod fit;
+pub mod manner;
 pub mod preview;
 
 mod targets;
@@ -37,5 +38,7 @@ pub use channel::{
 };
 pub use deliver::{Delivered, deliver};
 pub use http::{Http, HttpOptions, Names};
+pub use manner::{Manner, Overflow};
 pub use preview::{Preview, preview};
 pub use targets::Targets;
+pub use url::FromUrl;

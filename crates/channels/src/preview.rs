@@ -13,6 +13,7 @@ use crate::{
     channel::{Channel, ChannelKind, SendContext, Transport},
     deliver::{Piece, pieces},
     http::Http,
+    manner::Manner,
     secret,
 };
 
@@ -65,10 +66,11 @@ pub async fn preview(
     channel: &dyn Channel,
     message: &Message,
     now: Timestamp,
+    manner: Manner,
     show_secrets: bool,
 ) -> Value {
     let preview = Preview::of(kind);
-    for Piece { target, part, message } in pieces(kind, channel, message) {
+    for Piece { target, part, message } in pieces(kind, channel, message, manner) {
         let cx = SendContext {
             target,
             part,

@@ -4,10 +4,17 @@
 //! repeated in an error except a scheme that is known and the names of its parameters, because everything else may be
 //! a token.
 
-use deskbell_core::text::{self, Unit};
+use deskbell_core::{
+    Invalid,
+    event::Format,
+    text::{self, Unit},
+};
 use percent_encoding::percent_decode_str;
 
-use crate::channel::{ChannelKind, ConfigError};
+use crate::{
+    channel::{ChannelKind, ConfigError},
+    manner::Manner,
+};
 
 /// The addresses that a kind takes.
 #[derive(Debug, Clone, Copy)]
@@ -42,8 +49,7 @@ impl Urls {
 }
 
 /// Parameters that Apprise takes with every address and that mean nothing here.
-const GENERAL: &[&str] =
-    &["format", "overflow", "emojis", "verify", "cto", "rto", "tz", "store", "image", "footer"];
+const GENERAL: &[&str] = &["emojis", "verify", "cto", "rto", "tz", "store", "image", "footer"];
 
 /// An address in its parts, each without percent escapes.
 ///
@@ -64,20 +70,29 @@ pub struct ServiceUrl {
     query: Vec<(String, String)>,
 }
 
-/// The kind and the options that `address` stands for.
+/// The channel that an address stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FromUrl {
+    /// Its kind.
+    pub kind: &'static str,
+    /// The options of the kind.
+    pub options: toml::Table,
+    /// How it is to tell.
+    pub manner: Manner,
+}
+
+/// The channel that `address` stands for.
 ///
 /// # Errors
 /// Says which part of the address is wrong, and never repeats the rest.
-pub(crate) fn read(
-    kinds: &'static [ChannelKind],
-    address: &str,
-) -> Result<(&'static str, toml::Table), ConfigError> {
+pub(crate) fn read(kinds: &'static [ChannelKind], address: &str) -> Result<FromUrl, ConfigError> {
     let mut url = ServiceUrl::parse(address)?;
     let takes = |kind: &&ChannelKind| kind.urls.is_some_and(|urls| urls.take(&url));
     let Some((kind, urls)) = kinds.iter().find(takes).and_then(|kind| Some((kind, kind.urls?)))
     else {
         return Err(unknown_scheme(kinds, &url.scheme));
     };
+    let manner = manner(&mut url)?;
     let options = (urls.read)(&mut url)?;
     if !url.path.is_empty() {
         return Err(url.wrong("has a path that goes on after all that it needs"));
@@ -86,11 +101,28 @@ pub(crate) fn read(
         return Err(url.wrong("has a login, which means nothing there"));
     }
     match url.query.iter().find(|(name, _)| !GENERAL.contains(&name.as_str())) {
-        None => Ok((kind.about.name, options)),
+        None => Ok(FromUrl { kind: kind.about.name, options, manner }),
         // A parameter without a value may be a key that stands there alone.
         Some((_, value)) if value.is_empty() => Err(url.wrong("has a parameter without a value")),
         Some((name, _)) => Err(url.wrong(&format!("has the unknown parameter {}", quoted(name)))),
     }
+}
+
+/// Takes the parameters that say how any channel is to tell.
+fn manner(url: &mut ServiceUrl) -> Result<Manner, ConfigError> {
+    let format = match url.parameter("format").as_deref() {
+        None => None,
+        // HTML arrives as the text that it is; what Apprise's users mean by it is that marks count.
+        Some("html") => Some(Format::Markdown),
+        Some(format) => Some(format.parse().map_err(|refusal: Invalid| {
+            url.wrong(&format!("has a wrong `format`; expected {} or html", refusal.expected))
+        })?),
+    };
+    let overflow = url.parameter("overflow").map(|overflow| overflow.parse());
+    let overflow = overflow.transpose().map_err(|refusal: Invalid| {
+        url.wrong(&format!("has a wrong `overflow`; expected {}", refusal.expected))
+    })?;
+    Ok(Manner { format, overflow: overflow.unwrap_or_default() })
 }
 
 fn unknown_scheme(kinds: &[ChannelKind], scheme: &str) -> ConfigError {
@@ -295,13 +327,24 @@ pub fn options<const N: usize>(set: [(&str, Option<toml::Value>); N]) -> toml::T
 
 #[cfg(test)]
 mod tests {
-    use crate::catalog::from_url;
+    use super::*;
+    use crate::{catalog::from_url, manner::Overflow};
 
     #[track_caller]
     fn check(address: &str, kind: &str, options: &str) {
-        let (found, read) = from_url(address).unwrap();
+        let found = from_url(address).unwrap();
         let options: toml::Table = toml::from_str(options).unwrap();
-        assert_eq!((found, read), (kind, options));
+        assert_eq!((found.kind, found.options), (kind, options));
+    }
+
+    #[test]
+    fn an_address_says_how_any_channel_is_to_tell() {
+        let manner = |address| from_url(address).unwrap().manner;
+        let truncated = manner("ntfy://t?format=text&overflow=truncate");
+        assert_eq!(truncated.format, Some(Format::Text));
+        assert_eq!(truncated.overflow, Overflow::Truncate);
+        assert_eq!(manner("ntfy://t?format=html").format, Some(Format::Markdown));
+        assert_eq!(manner("ntfy://t"), Manner::default());
     }
 
     #[test]
@@ -378,5 +421,9 @@ mod tests {
         check("mqtt://h:secret/t", "the `mqtt` address has a port that is no number");
         check("ntfy://t?colour=secret", "the `ntfy` address has the unknown parameter `colour`");
         check("mqtt:///t", "the `mqtt` address names no host");
+        check(
+            "ntfy://t?overflow=secret",
+            "the `ntfy` address has a wrong `overflow`; expected split, truncate or upstream",
+        );
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use deskbell_channels::{Channel, ChannelKind, Http};
+use deskbell_channels::{Channel, ChannelKind, Http, Manner};
 use deskbell_core::{ChannelName, field::nearest, route::Routing, text};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -38,6 +38,8 @@ pub struct ReadyChannel {
     pub http: Http,
     /// How many messages a minute it takes; `None` leaves it to the far end.
     pub per_minute: Option<u32>,
+    /// How it is to tell.
+    pub manner: Manner,
     /// What it was built from, to tell whether a new configuration changes it.
     options: toml::Table,
 }
@@ -100,7 +102,8 @@ impl ReadyChannel {
         let kind = kind(&options.kind)?;
         let channel = kind.build(options.options.clone()).map_err(|error| error.to_string())?;
         let (http, per_minute) = (http.clone(), per_minute(kind, options));
-        Ok(Self { kind, channel, http, per_minute, options: options.options.clone() })
+        let manner = options.manner;
+        Ok(Self { kind, channel, http, per_minute, manner, options: options.options.clone() })
     }
 
     /// A channel that a test wrote.
@@ -111,11 +114,13 @@ impl ReadyChannel {
         per_minute: Option<u32>,
     ) -> Self {
         let http = Http::default();
-        Self { kind, channel, http, per_minute, options: toml::Table::new() }
+        let manner = Manner::default();
+        Self { kind, channel, http, per_minute, manner, options: toml::Table::new() }
     }
 
     fn is_built_from(&self, options: &ChannelOptions) -> bool {
         self.kind.about.name == options.kind
+            && self.manner == options.manner
             && self.per_minute == per_minute(self.kind, options)
             && self.options == options.options
     }
@@ -196,7 +201,10 @@ mod tests {
     fn config(channels: &[(&str, &str, &str)]) -> Config {
         let channels = channels.iter().map(|(name, kind, options)| {
             let (kind, options) = ((*kind).to_owned(), options.parse().unwrap());
-            (name.parse().unwrap(), ChannelOptions { kind, options, per_minute: None })
+            (
+                name.parse().unwrap(),
+                ChannelOptions { kind, options, per_minute: None, manner: Manner::default() },
+            )
         });
         Config { channels: channels.collect(), ..Config::default() }
     }

@@ -18,7 +18,7 @@ pub mod watch;
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
-use deskbell_channels::SendContext;
+use deskbell_channels::{Manner, SendContext};
 use deskbell_core::{ChannelName, Context, Level, retry::RetryPolicy, route::Route};
 
 pub use self::{
@@ -103,6 +103,8 @@ pub struct ChannelOptions {
     pub options: toml::Table,
     /// How many messages a minute it takes; `None` leaves it to the far end.
     pub per_minute: Option<u32>,
+    /// How it is to tell.
+    pub manner: Manner,
 }
 
 impl std::fmt::Debug for ChannelOptions {

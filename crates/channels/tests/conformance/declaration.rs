@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use deskbell_channels::{ChannelKind, from_url, kinds};
+use deskbell_channels::{ChannelKind, FromUrl, from_url, kinds};
 
 use crate::stand_in::example;
 
@@ -80,7 +80,7 @@ pub(crate) fn wrong_values_are_not_repeated(kind: &'static ChannelKind) {
 pub(crate) fn addresses_build(kind: &'static ChannelKind) {
     let urls = kind.urls.unwrap();
     for example in urls.examples {
-        let (name, options) = from_url(example).unwrap();
+        let FromUrl { kind: name, options, .. } = from_url(example).unwrap();
         assert_eq!(name, kind.about.name, "{example}");
         kind.build(options).map(drop).unwrap();
         let starts = |start: String| example.starts_with(&start);
@@ -93,7 +93,7 @@ pub(crate) fn addresses_build(kind: &'static ChannelKind) {
 /// Row 116: every part of an address may be a token.
 pub(crate) fn broken_addresses_are_not_repeated(kind: &'static ChannelKind) {
     for example in kind.urls.unwrap().examples {
-        let (_, options) = from_url(example).unwrap();
+        let options = from_url(example).unwrap().options;
         let secrets = kind.build(options).unwrap().secrets().to_vec();
         let sign = if example.contains('?') { '&' } else { '?' };
         let broken = format!("{example}{sign}nonsense=planted-value");

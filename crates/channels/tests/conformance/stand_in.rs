@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use deskbell_channels::{
-    Channel, ChannelKind, SendContext, SendError, Transport, deliver, preview,
+    Channel, ChannelKind, Manner, SendContext, SendError, Transport, deliver, preview,
 };
 use deskbell_core::{Message, delivery::Receipt};
 use serde_json::Value;
@@ -65,7 +65,8 @@ pub(crate) fn previewed(
     message: &Message,
     show_secrets: bool,
 ) -> Vec<Value> {
-    let shown = block_on(preview(kind, &*channel(kind), message, now(), show_secrets));
+    let shown =
+        block_on(preview(kind, &*channel(kind), message, now(), Manner::default(), show_secrets));
     assert_eq!(shown["kind"], kind.about.name);
     let requests = shown["requests"].as_array().unwrap().clone();
     assert!(!requests.is_empty(), "nothing is sent");

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use deskbell_channels::{Http, HttpOptions, Names, SendContext};
+use deskbell_channels::{Http, HttpOptions, Manner, Names, SendContext};
 use deskbell_core::{Message, delivery::Failure, event::Format};
 use rustls::{
     ServerConfig,
@@ -215,8 +215,15 @@ async fn a_login_in_the_address_becomes_a_header_and_is_masked_row_116() {
     let requests = server.received_requests().await.unwrap();
     assert_eq!(requests[0].headers["authorization"], "Basic bWU6cGFzcyB3b3Jk");
     let now = crate::sample::now();
-    let shown =
-        deskbell_channels::preview(webhook.kind, &*webhook.channel, &message, now, false).await;
+    let shown = deskbell_channels::preview(
+        webhook.kind,
+        &*webhook.channel,
+        &message,
+        now,
+        Manner::default(),
+        false,
+    )
+    .await;
     assert_eq!(shown["requests"][0]["headers"]["authorization"], "Basic ***");
 }
 

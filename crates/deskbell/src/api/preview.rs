@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::{Json, extract::State};
-use deskbell_channels::{Channel, ChannelKind};
+use deskbell_channels::{Channel, ChannelKind, Manner};
 use deskbell_core::{
     ChannelName, Context, Event, EventId, Invalid, Level, Message, Source,
     event::{Content, Kind},
@@ -73,22 +73,24 @@ pub(super) async fn preview(
     let now = app.clock.now();
     let message = message(content, level, "body", now)?;
     if body.channel.contains("://") {
-        let (kind, channel) = of_address(&body.channel)?;
-        return Ok(Json(deskbell_channels::preview(kind, &*channel, &message, now, false).await));
+        let (kind, channel, manner) = of_address(&body.channel)?;
+        let shown = deskbell_channels::preview(kind, &*channel, &message, now, manner, false);
+        return Ok(Json(shown.await));
     }
     let name: ChannelName = body.channel.parse()?;
     let ready = channels::working(&app, &name)?;
-    Ok(Json(deskbell_channels::preview(ready.kind, &*ready.channel, &message, now, false).await))
+    let (kind, channel) = (ready.kind, &*ready.channel);
+    Ok(Json(deskbell_channels::preview(kind, channel, &message, now, ready.manner, false).await))
 }
 
-fn of_address(address: &str) -> Result<(&'static ChannelKind, Box<dyn Channel>), Problem> {
+fn of_address(address: &str) -> Result<(&'static ChannelKind, Box<dyn Channel>, Manner), Problem> {
     let wrong = |error: deskbell_channels::ConfigError| {
         Invalid::value("channel", "an address that cannot be used", error.to_string())
     };
-    let (name, options) = deskbell_channels::from_url(address).map_err(wrong)?;
-    let kind = deskbell_channels::kind(name)
-        .ok_or_else(|| Invalid::text("channel", name, "a kind of channel"))?;
-    Ok((kind, kind.build(options).map_err(wrong)?))
+    let found = deskbell_channels::from_url(address).map_err(wrong)?;
+    let kind = deskbell_channels::kind(found.kind)
+        .ok_or_else(|| Invalid::text("channel", found.kind, "a kind of channel"))?;
+    Ok((kind, kind.build(found.options).map_err(wrong)?, found.manner))
 }
 
 /// The message that would be told; `text_field` is what the caller calls the text.

@@ -5,7 +5,8 @@ use std::{
     time::Duration,
 };
 
-use deskbell_core::{ChannelName, Context, Invalid, Level, level::LevelRange};
+use deskbell_channels::Overflow;
+use deskbell_core::{ChannelName, Context, Invalid, Level, event::Format, level::LevelRange};
 use jiff::SpanRelativeTo;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -53,6 +54,11 @@ pub struct ChannelTable {
     /// How many messages a minute it takes; without it the far end decides.
     #[schemars(range(min = 1))]
     pub per_minute: Option<u32>,
+    /// How texts are taken to be written, whatever their reporter says: `text` or `markdown`.
+    pub format: Option<Parsed<Format>>,
+    /// What becomes of a text that is longer than the far end takes: `split`, `truncate` or `upstream` (sent as it is).
+    /// It is split where nothing is said.
+    pub overflow: Option<Parsed<Overflow>>,
     /// Whether it is used.
     pub enabled: Enabled,
 }

@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use deskbell_channels::{
-    kinds,
+    Manner, kinds,
     variables::{Set, Variables, Wrong},
 };
 use deskbell_core::ChannelName;
@@ -63,7 +63,12 @@ pub fn import(variables: &BTreeMap<String, String>, config_sh: Option<(&Path, &s
         };
         match (options, described.name.parse()) {
             (Ok(options), Ok(name)) => {
-                let options = ChannelOptions { kind: kind.to_owned(), options, per_minute: None };
+                let options = ChannelOptions {
+                    kind: kind.to_owned(),
+                    options,
+                    per_minute: None,
+                    manner: Manner::default(),
+                };
                 imported.channels.insert(name, options);
             }
             (Err(Wrong { variable, reason }), _) => {

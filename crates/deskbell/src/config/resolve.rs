@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use deskbell_channels::Manner;
 use deskbell_core::{ChannelName, Invalid, level::LevelRange, route::Route};
 
 use super::{
@@ -155,6 +156,7 @@ impl Parts<'_> {
         if table.per_minute == Some(0) {
             return Err(problem(&place, "`per_minute` is 0; expected at least 1".to_owned()));
         }
+        let mut manner = Manner::default();
         let (kind, options) = match (table.kind, table.url) {
             (Some(kind), _) => (kind, self.options(name, &node)?),
             (None, Some(url)) => {
@@ -167,9 +169,10 @@ impl Parts<'_> {
                     let key = tree::shown(&channel_path(name, Some("url")));
                     Finding::unresolved(place.clone(), key, &why)
                 })?;
-                let (kind, options) = deskbell_channels::from_url(&url)
+                let found = deskbell_channels::from_url(&url)
                     .map_err(|error| problem(&place, format!("`url`: {error}")))?;
-                (kind.to_owned(), options)
+                manner = found.manner;
+                (found.kind.to_owned(), found.options)
             }
             (None, None) => {
                 let finding = problem(&place, "`kind` is missing".to_owned());
@@ -182,7 +185,10 @@ impl Parts<'_> {
             let finding = problem(&place, "there is no such `kind` of channel".to_owned());
             return Err(finding.with_hint(hint));
         }
-        Ok(Some((parsed, ChannelOptions { kind, options, per_minute: table.per_minute })))
+        manner.format = table.format.map(|format| format.0).or(manner.format);
+        manner.overflow = table.overflow.map_or(manner.overflow, |overflow| overflow.0);
+        let per_minute = table.per_minute;
+        Ok(Some((parsed, ChannelOptions { kind, options, per_minute, manner })))
     }
 
     /// The options of a channel beside the common ones, with their secrets.
@@ -325,10 +331,13 @@ fn dotted(key: &str) -> Vec<Step> {
     key.split('.').map(|key| Step::Key(key.to_owned())).collect()
 }
 
+/// The options that every channel has, beside `url`.
+pub(super) const COMMON: [&str; 5] = ["kind", "per_minute", "format", "overflow", "enabled"];
+
 /// Takes the options that every channel has out of `node`. Beside `kind`, `url` is an option of the kind.
 fn take_common(node: &mut Node, has_kind: bool) -> Node {
     let mut common = Node::table(node.place.clone());
-    let keys = ["kind", "per_minute", "enabled"].into_iter().chain((!has_kind).then_some("url"));
+    let keys = COMMON.into_iter().chain((!has_kind).then_some("url"));
     for key in keys {
         if let Some(option) = node.take(key) {
             common.put(&[key.to_owned()], option);

@@ -11,6 +11,7 @@ use super::{
     Config, ConfigErrors,
     file::{File, History, Parsed, Period},
     load::{Loaded, Sources, load},
+    resolve::COMMON,
     secrets,
     tree::{Node, Place, Source, Step},
 };
@@ -111,7 +112,7 @@ impl<'a> Page<'a> {
                 .unwrap_or_default()
                 .into_iter()
                 .filter_map(|option| (!option.secret).then_some(option.name))
-                .chain(["kind", "per_minute", "enabled"].map(str::to_owned))
+                .chain(COMMON.map(str::to_owned))
                 .collect();
             let written = self.node(&["channels", name.as_str()]).and_then(Node::as_table);
             match written {
@@ -250,7 +251,7 @@ fn channel_schema(common: &Json, kind: &deskbell_channels::ChannelKind) -> Json 
         schema.remove("$schema");
         let properties = schema.entry("properties").or_insert_with(|| json!({}));
         if let Some(properties) = properties.as_object_mut() {
-            for name in ["per_minute", "enabled"] {
+            for name in COMMON.into_iter().filter(|name| *name != "kind") {
                 let option = common.pointer(&format!("/properties/{name}"));
                 properties.insert(name.to_owned(), option.cloned().unwrap_or_default());
             }

@@ -80,6 +80,7 @@ impl Attempt {
             attempt: self.due.attempt,
             earlier: self.due.previous.clone(),
             arrived: self.due.arrived.clone(),
+            manner: self.ready.manner,
             timeout: self.options.timeout,
             ..SendContext::new(self.due.id.clone(), now, http)
         };

@@ -71,8 +71,9 @@ pub(super) async fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
     };
     let now = SystemClock.now();
     let message = preview::message(content, args.level, "--body", now)?;
+    let (manner, show_secrets) = (options.manner, args.show_secrets);
     let requests =
-        deskbell_channels::preview(kind, &*channel, &message, now, args.show_secrets).await;
+        deskbell_channels::preview(kind, &*channel, &message, now, manner, show_secrets).await;
     if args.json {
         output.json(&requests)?;
     } else {
