@@ -1,14 +1,21 @@
 //! The channel kinds that there are.
 
+mod apprise_api;
 mod bark;
 mod console;
 mod dingtalk_bot;
 mod feishu_bot;
 mod file;
 mod gotify;
+mod ifttt;
+mod jira_jsm;
 mod mqtt;
 mod ntfy;
+mod opsgenie;
+mod pagerduty;
+mod pushbullet;
 mod pushdeer;
+mod pushover;
 mod pushplus;
 mod serverchan;
 mod smtp;
@@ -41,15 +48,22 @@ pub fn from_url(address: &str) -> Result<FromUrl, ConfigError> {
 }
 
 const KINDS: &[ChannelKind] = &[
+    apprise_api::KIND,
     bark::KIND,
     console::KIND,
     dingtalk_bot::KIND,
     feishu_bot::KIND,
     file::KIND,
     gotify::KIND,
+    ifttt::KIND,
+    jira_jsm::KIND,
     mqtt::KIND,
     ntfy::KIND,
+    opsgenie::KIND,
+    pagerduty::KIND,
+    pushbullet::KIND,
     pushdeer::KIND,
+    pushover::KIND,
     pushplus::KIND,
     serverchan::KIND,
     smtp::KIND,

@@ -14,6 +14,8 @@ mod fit;
 pub mod manner;
 pub mod preview;
 
+mod alert;
+mod genie;
 mod targets;
 pub mod variables;
 pub mod verdict;

@@ -11,6 +11,7 @@ mod real;
 #[path = "../sample.rs"]
 mod sample;
 
+mod addresses;
 mod dingtalk;
 mod docs;
 mod http;
