@@ -2,6 +2,7 @@
 
 mod apprise_api;
 mod bark;
+mod brevo;
 mod console;
 mod dingtalk_bot;
 mod feishu_bot;
@@ -9,17 +10,22 @@ mod file;
 mod gotify;
 mod ifttt;
 mod jira_jsm;
+mod mailgun;
 mod mqtt;
 mod ntfy;
 mod opsgenie;
 mod pagerduty;
+mod postmark;
 mod pushbullet;
 mod pushdeer;
 mod pushover;
 mod pushplus;
+mod resend;
+mod sendgrid;
 mod serverchan;
 mod smtp;
 mod telegram;
+mod twilio_sms;
 mod webhook_json;
 mod wecom_bot;
 mod wxpusher;
@@ -50,6 +56,7 @@ pub fn from_url(address: &str) -> Result<FromUrl, ConfigError> {
 const KINDS: &[ChannelKind] = &[
     apprise_api::KIND,
     bark::KIND,
+    brevo::KIND,
     console::KIND,
     dingtalk_bot::KIND,
     feishu_bot::KIND,
@@ -57,17 +64,22 @@ const KINDS: &[ChannelKind] = &[
     gotify::KIND,
     ifttt::KIND,
     jira_jsm::KIND,
+    mailgun::KIND,
     mqtt::KIND,
     ntfy::KIND,
     opsgenie::KIND,
     pagerduty::KIND,
+    postmark::KIND,
     pushbullet::KIND,
     pushdeer::KIND,
     pushover::KIND,
     pushplus::KIND,
+    resend::KIND,
+    sendgrid::KIND,
     serverchan::KIND,
     smtp::KIND,
     telegram::KIND,
+    twilio_sms::KIND,
     webhook_json::KIND,
     wecom_bot::KIND,
     wxpusher::KIND,

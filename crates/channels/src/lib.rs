@@ -28,6 +28,7 @@ mod fields;
 mod guard;
 pub mod http;
 pub mod mail;
+mod mail_api;
 mod mail_url;
 mod mail_variables;
 pub mod reply;

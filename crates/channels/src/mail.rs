@@ -40,6 +40,16 @@ impl MailAddress {
     fn domain(&self) -> &str {
         self.0.email.domain()
     }
+
+    /// The address without the name.
+    pub(crate) fn address(&self) -> &str {
+        self.0.email.as_ref()
+    }
+
+    /// The name, if there is one.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.0.name.as_deref()
+    }
 }
 
 impl fmt::Display for MailAddress {
@@ -82,28 +92,16 @@ pub(crate) fn compose(
     from: &MailAddress,
     to: &[MailAddress],
 ) -> Result<lettre::Message, SendError> {
-    let (urgency, importance) = match message.level {
-        Level::Debug | Level::Info | Level::Notice => ("3", "normal"),
-        Level::Warning => ("2", "high"),
-        Level::Error | Level::Critical | Level::Alert | Level::Emergency => ("1", "high"),
-    };
     let mut mail = lettre::Message::builder()
         .from(from.0.clone())
         .subject(subject(message))
         .date(date(cx))
-        .message_id(Some(message_id(cx, from)))
-        .raw_header(header("X-Priority", urgency))
-        .raw_header(header("Importance", importance))
-        // Answering machines stay quiet (RFC 3834).
-        .raw_header(header("Auto-Submitted", "auto-generated"));
+        .message_id(Some(message_id(cx, from)));
+    for (name, value) in headers(message, cx, from) {
+        mail = mail.raw_header(header(name, &value));
+    }
     for to in to {
         mail = mail.to(to.0.clone());
-    }
-    if let Some(run) = &message.run {
-        // No mail has this id; it is what holds the mails of a run together.
-        let run = fingerprint(&format!("{} {}", cx.delivery.channel, run.id));
-        let thread = format!("<run.{run}@{}>", from.domain());
-        mail = mail.in_reply_to(thread.clone()).references(thread);
     }
     let part = |kind, body: String| SinglePart::builder().header(kind).body(body);
     let body = MultiPart::alternative()
@@ -114,7 +112,34 @@ pub(crate) fn compose(
         .map_err(|error| SendError::permanent(format!("cannot write a mail: {error}")))
 }
 
-fn subject(message: &Message) -> String {
+/// What the head of a mail says beside who writes to whom, when and on what.
+pub(crate) fn headers(
+    message: &Message,
+    cx: &SendContext,
+    from: &MailAddress,
+) -> Vec<(&'static str, String)> {
+    let (urgency, importance) = match message.level {
+        Level::Debug | Level::Info | Level::Notice => ("3", "normal"),
+        Level::Warning => ("2", "high"),
+        Level::Error | Level::Critical | Level::Alert | Level::Emergency => ("1", "high"),
+    };
+    let mut headers = vec![
+        ("X-Priority", urgency.to_owned()),
+        ("Importance", importance.to_owned()),
+        // Answering machines stay quiet (RFC 3834).
+        ("Auto-Submitted", "auto-generated".to_owned()),
+    ];
+    if let Some(run) = &message.run {
+        // No mail has this id; it is what holds the mails of a run together.
+        let run = fingerprint(&format!("{} {}", cx.delivery.channel, run.id));
+        let thread = format!("<run.{run}@{}>", from.domain());
+        headers.extend([("In-Reply-To", thread.clone()), ("References", thread)]);
+    }
+    headers
+}
+
+/// The title, or the beginning of the text.
+pub(crate) fn subject(message: &Message) -> String {
     let title = message.title.clone().unwrap_or_else(|| {
         let plain = Dialect::Plain.body(message);
         let line = plain.lines().find(|line| !line.trim().is_empty()).unwrap_or("Deskbell");
@@ -124,7 +149,8 @@ fn subject(message: &Message) -> String {
     text::one_line(&title).into_owned()
 }
 
-fn page(message: &Message) -> String {
+/// The text as a page.
+pub(crate) fn page(message: &Message) -> String {
     format!(
         "<!doctype html>\n<html><head><meta charset=\"utf-8\"></head><body>\n{}\n</body></html>\n",
         Dialect::Html.body(message)

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use deskbell_channels::{ChannelKind, SendError, Transport};
+use deskbell_channels::{ChannelKind, SendError, Transport, verdict::Success};
 use deskbell_core::{
     delivery::{Failure, Receipt},
     event::Format,
@@ -81,6 +81,9 @@ pub(crate) fn refusals_mean_what_the_far_end_means(kind: &'static ChannelKind) {
 pub(crate) fn a_page_under_200_is_a_failure(kind: &'static ChannelKind) {
     for body in ["<!doctype html><title>Log in</title>", "", "ok", "[]", "null", "{}", "\u{0}\u{1}"]
     {
+        if body.is_empty() && matches!(kind.verdict().success, Success::Empty) {
+            continue;
+        }
         let reply = ResponseTemplate::new(200).set_body_raw(body, "text/html");
         assert!(outcome(kind, reply).is_err(), "{body:?} counted as success");
     }

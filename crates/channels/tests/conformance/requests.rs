@@ -1,5 +1,6 @@
 //! What goes out.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use deskbell_channels::{ChannelKind, render::Dialect};
 use deskbell_core::{Message, delivery::Receipt, event::Format, text::Unit};
 use serde_json::Value;
@@ -88,8 +89,19 @@ pub(crate) fn previews_keep_secrets(kind: &'static ChannelKind) {
     for secret in channel.secrets() {
         assert!(!masked.contains(secret.as_str()), "{secret} is in {masked}");
     }
-    let sent = channel.secrets().iter().filter(|secret| shown.contains(secret.as_str())).count();
+    let logins = logins(&shown);
+    let is_sent = |secret: &&String| shown.contains(*secret) || logins.contains(*secret);
+    let sent = channel.secrets().iter().filter(is_sent).count();
     assert_eq!(sent > 0, shown != masked, "secrets that are sent are masked, and nothing else is");
+}
+
+/// What `Basic` logins in `requests` hold.
+fn logins(requests: &str) -> String {
+    let logins = requests.split("\"Basic ").skip(1).filter_map(|rest| rest.split('"').next());
+    logins
+        .map(|login| String::from_utf8(BASE64_STANDARD.decode(login).unwrap()).unwrap())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// What an agent may have been told to say.
@@ -189,7 +201,7 @@ fn words(length: usize) -> String {
     text
 }
 
-/// Every text in a request: the leaves of its JSON body, or the body.
+/// Every text in a request: the leaves of its JSON body, the fields of its form, or the body.
 fn texts(request: &Value) -> Vec<String> {
     fn leaves(value: &Value, found: &mut Vec<String>) {
         match value {
