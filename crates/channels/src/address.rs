@@ -1,10 +1,10 @@
 //! Addresses as users write them in options, checked when the configuration is read.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, net::IpAddr};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error as _};
-use url::Url;
+use url::{Host, Url};
 
 use crate::{secret::Secret, url::decoded};
 
@@ -68,6 +68,21 @@ impl Address {
             return (self.clone(), None);
         }
         (self.as_user(None, None), Some((user, Secret::from(password))))
+    }
+
+    /// Whether this is an address of this machine.
+    pub(crate) fn is_this_machine(&self) -> bool {
+        let is_loopback = self.number().is_some_and(|number| number.is_loopback());
+        is_loopback || self.0.host_str() == Some("localhost")
+    }
+
+    /// The network address that this is written as, if it names no host.
+    pub(crate) fn number(&self) -> Option<IpAddr> {
+        match self.0.host()? {
+            Host::Ipv4(number) => Some(IpAddr::V4(number)),
+            Host::Ipv6(number) => Some(IpAddr::V6(number)),
+            Host::Domain(_) => None,
+        }
     }
 
     /// The address as a whole, for the one request that goes to it.

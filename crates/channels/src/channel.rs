@@ -13,6 +13,7 @@ use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
 
 use crate::{
+    address::Address,
     http::Http,
     manner::Manner,
     options,
@@ -258,6 +259,21 @@ impl ChannelKind {
     /// The options, those that must be set first.
     pub fn options(&self) -> Vec<options::OptionDoc> {
         options::documented(self.schema().as_value())
+    }
+
+    /// The option with a plain HTTP address of another machine, where everybody on the way can read the channel's
+    /// secrets.
+    pub fn clear_address(&self, options: &toml::Table) -> Option<String> {
+        let has_secret =
+            |option: &options::OptionDoc| option.secret && options.contains_key(&option.name);
+        if !self.options().iter().any(has_secret) {
+            return None;
+        }
+        let is_clear = |value: &toml::Value| {
+            let address = value.as_str().filter(|text| text.starts_with("http://"));
+            address.and_then(Address::parse).is_some_and(|address| !address.is_this_machine())
+        };
+        options.iter().find(|(_, value)| is_clear(value)).map(|(name, _)| name.clone())
     }
 
     /// The setup guide, in Markdown.

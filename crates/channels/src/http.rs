@@ -19,7 +19,6 @@ use http::{
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use url::Host;
 
 use crate::{
     address::{Address, Proxy},
@@ -116,7 +115,7 @@ impl Way {
     fn to(address: &Address, proxy: Option<&Proxy>) -> Self {
         match proxy {
             Some(proxy) => Self::Proxy(proxy.as_str().to_owned()),
-            None if is_this_machine(address) => Self::Direct,
+            None if address.is_this_machine() => Self::Direct,
             None => Self::System,
         }
     }
@@ -385,21 +384,7 @@ impl<'a> Request<'a> {
 
 /// Whether `address` is written as a number that the guard refuses. Names are looked at when they are resolved.
 fn names_refused(address: &Address) -> bool {
-    number(address).is_some_and(guard::is_refused)
-}
-
-fn is_this_machine(address: &Address) -> bool {
-    let name = address.url().host_str();
-    number(address).is_some_and(|number| number.is_loopback()) || name == Some("localhost")
-}
-
-/// The network address that `address` is written as, if it names no host.
-fn number(address: &Address) -> Option<IpAddr> {
-    match address.url().host()? {
-        Host::Ipv4(number) => Some(IpAddr::V4(number)),
-        Host::Ipv6(number) => Some(IpAddr::V6(number)),
-        Host::Domain(_) => None,
-    }
+    address.number().is_some_and(guard::is_refused)
 }
 
 /// Reads the body up to [`REPLY_LIMIT`]; the rest is left where it is.

@@ -179,11 +179,18 @@ impl Parts<'_> {
                 return Err(finding.with_hint(known_kinds()));
             }
         };
-        if deskbell_channels::kind(&kind).is_none() {
+        let Some(known) = deskbell_channels::kind(&kind) else {
             let kinds = deskbell_channels::kinds().iter().map(|kind| kind.about.name);
             let hint = did_you_mean(&kind, kinds).unwrap_or_else(known_kinds);
             let finding = problem(&place, "there is no such `kind` of channel".to_owned());
             return Err(finding.with_hint(hint));
+        };
+        if let Some(option) = known.clear_address(&options) {
+            let message =
+                "secrets go to this address without encryption, so that others can read them";
+            let key = tree::shown(&channel_path(name, Some(&option)));
+            let finding = Finding::warning(place.clone(), key, message);
+            self.findings.push(finding.with_hint("use https if the far end takes it"));
         }
         manner.format = table.format.map(|format| format.0).or(manner.format);
         manner.overflow = table.overflow.map_or(manner.overflow, |overflow| overflow.0);

@@ -78,3 +78,19 @@ fn secrets_that_others_can_read_are_warned_of() {
     check("[channels.a]\nkind = \"ntfy\"\ntopic = \"t\"\n", 0o644, false);
     check("[serve.tokens]\na = \"clear\"\n", 0o640, true);
 }
+
+#[test]
+fn secrets_that_travel_in_the_clear_are_warned_of() {
+    let channel = |server: &str| {
+        format!("[channels.a]\nkind = \"gotify\"\nserver = \"{server}\"\ntoken = \"env:TOKEN\"\n")
+    };
+    let said = |server: &str| {
+        Trial::user(&channel(server)).with_variable("TOKEN", "AKs9f0Qe1vGdx7c").said()
+    };
+    let warned = said("http://push.example.com");
+    assert!(warned.len() == 1 && warned[0].contains("without encryption"), "{warned:?}");
+    assert!(warned[0].contains("channels.a.server"), "{warned:?}");
+    for fine in ["https://push.example.com", "http://127.0.0.1:8080", "http://localhost"] {
+        assert_eq!(said(fine), Vec::<String>::new(), "{fine}");
+    }
+}
