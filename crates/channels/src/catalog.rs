@@ -5,12 +5,18 @@ mod bark;
 mod brevo;
 mod console;
 mod dingtalk_bot;
+mod discord_bot;
+mod discord_webhook;
 mod feishu_bot;
 mod file;
+mod google_chat;
 mod gotify;
 mod ifttt;
 mod jira_jsm;
 mod mailgun;
+mod matrix;
+mod mattermost_bot;
+mod mattermost_webhook;
 mod mqtt;
 mod ntfy;
 mod opsgenie;
@@ -21,14 +27,20 @@ mod pushdeer;
 mod pushover;
 mod pushplus;
 mod resend;
+mod rocketchat_bot;
+mod rocketchat_webhook;
 mod sendgrid;
 mod serverchan;
+mod slack_bot;
+mod slack_webhook;
 mod smtp;
+mod teams_workflows;
 mod telegram;
 mod twilio_sms;
 mod webhook_json;
 mod wecom_bot;
 mod wxpusher;
+mod zulip;
 
 use crate::{
     channel::{ChannelKind, ConfigError},
@@ -59,12 +71,18 @@ const KINDS: &[ChannelKind] = &[
     brevo::KIND,
     console::KIND,
     dingtalk_bot::KIND,
+    discord_bot::KIND,
+    discord_webhook::KIND,
     feishu_bot::KIND,
     file::KIND,
+    google_chat::KIND,
     gotify::KIND,
     ifttt::KIND,
     jira_jsm::KIND,
     mailgun::KIND,
+    matrix::KIND,
+    mattermost_bot::KIND,
+    mattermost_webhook::KIND,
     mqtt::KIND,
     ntfy::KIND,
     opsgenie::KIND,
@@ -75,12 +93,18 @@ const KINDS: &[ChannelKind] = &[
     pushover::KIND,
     pushplus::KIND,
     resend::KIND,
+    rocketchat_bot::KIND,
+    rocketchat_webhook::KIND,
     sendgrid::KIND,
     serverchan::KIND,
+    slack_bot::KIND,
+    slack_webhook::KIND,
     smtp::KIND,
+    teams_workflows::KIND,
     telegram::KIND,
     twilio_sms::KIND,
     webhook_json::KIND,
     wecom_bot::KIND,
     wxpusher::KIND,
+    zulip::KIND,
 ];

@@ -226,6 +226,11 @@ impl SendContext {
         self.request(Method::PUT, address)
     }
 
+    /// A PATCH request to `address`.
+    pub fn patch(&self, address: &Address) -> Request<'_> {
+        self.request(Method::PATCH, address)
+    }
+
     /// A request to `address`.
     pub fn request(&self, method: Method, address: &Address) -> Request<'_> {
         let (address, login) = address.without_login();
@@ -293,6 +298,14 @@ impl<'a> Request<'a> {
                 Self { problem, ..self }
             }
         }
+    }
+
+    /// Takes `body` as JSON, without the fields that are null.
+    pub fn json_without_nulls(self, mut body: Value) -> Self {
+        if let Some(fields) = body.as_object_mut() {
+            fields.retain(|_, value| !value.is_null());
+        }
+        self.json(&body)
     }
 
     /// Takes `fields` as a form that is escaped as addresses are.

@@ -43,11 +43,17 @@ pub enum Dialect {
     PushoverHtml,
     /// Markdown for pages, text included, where a line break is a blank line.
     PageMarkdown,
+    /// The part of Markdown that Adaptive Cards know. Plain text stays plain, because it is sent as such.
+    AdaptiveCard,
+    /// Markdown as it was reported, for Zulip, which reads all of it, text included, and no backslashes.
+    Zulip,
+    /// The Markdown of Rocket.Chat, text included, which reads no backslashes.
+    RocketChat,
 }
 
 impl Dialect {
     /// All dialects.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::Plain,
         Self::Markdown,
         Self::TelegramHtml,
@@ -62,6 +68,9 @@ impl Dialect {
         Self::Feishu,
         Self::PushoverHtml,
         Self::PageMarkdown,
+        Self::AdaptiveCard,
+        Self::Zulip,
+        Self::RocketChat,
     ];
 
     /// The text of `message` in this dialect.
@@ -95,6 +104,7 @@ impl Dialect {
                 | Self::WeCom
                 | Self::Feishu
                 | Self::PushoverHtml
+                | Self::AdaptiveCard
         )
     }
 
@@ -105,7 +115,7 @@ impl Dialect {
             (Self::Feishu, Format::Text) => marks::without_feishu_calls(source),
             (Self::Markdown, _) => source.to_owned(),
             (_, Format::Text) if self.keeps_text() => source.to_owned(),
-            (Self::ChatMarkdown, Format::Markdown) => marks::unmentioned(source),
+            (Self::ChatMarkdown | Self::Zulip, Format::Markdown) => marks::unmentioned(source),
             (_, Format::Text) => self.lines(source),
             (_, Format::Markdown) => {
                 let rendered = markdown::render(source, self.marks());
@@ -157,6 +167,9 @@ impl Dialect {
             Self::Feishu => &marks::FEISHU,
             Self::PushoverHtml => &marks::PUSHOVER,
             Self::PageMarkdown => &marks::PAGE,
+            Self::AdaptiveCard => &marks::ADAPTIVE_CARD,
+            Self::Zulip => &marks::ZULIP,
+            Self::RocketChat => &marks::ROCKET_CHAT,
         }
     }
 }
@@ -278,6 +291,32 @@ mod tests {
         );
         check(Dialect::DingTalk, "![img](dingtalk://x)", "img");
         check(Dialect::Html, "<https://h>", "<p><a href=\"https://h\">https://h</a></p>");
+    }
+
+    #[test]
+    fn nobody_is_called_by_a_text_row_115() {
+        let source = "@channel a@b.org <!here> `@all` <!DOCTYPE>";
+        let expected = "@\u{2060}channel a@b.org <\u{2060}!here> `@\u{2060}all` <!DOCTYPE>";
+        check(Dialect::ChatMarkdown, source, expected);
+        assert_eq!(
+            Dialect::ChatMarkdown.render(Format::Text, "@all <!channel>"),
+            "@\u{2060}all <\u{2060}!channel>"
+        );
+        check(Dialect::Zulip, "@**all** @*ops* _x_", "@\u{2060}**all** @\u{2060}*ops* _x_");
+        check(Dialect::RocketChat, "@here *x* `@all`", "@\u{2060}here _x_ `@\u{2060}all`");
+        check(Dialect::GoogleChat, "<users/all>", "<\u{2060}users/all>");
+        check(Dialect::GoogleChat, "[a](https://h/?a&b)", "<https://h/?a&b|a>");
+    }
+
+    #[test]
+    fn line_breaks_are_blank_lines_in_adaptive_cards() {
+        check(
+            Dialect::AdaptiveCard,
+            SAMPLE,
+            "**Build _failed_**\n\nSee **the log** at [CI](https://ci.example.com/a?b=1&c=2):\n\nline two\n\n\
+             - one x<y\n\n- two\n\n  1. inner\n\nquoted\n\nlet a = 1 < 2;",
+        );
+        assert_eq!(Dialect::AdaptiveCard.render(Format::Text, "a\nb*"), "a\nb*");
     }
 
     #[test]

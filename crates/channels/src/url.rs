@@ -21,7 +21,8 @@ use crate::{
 pub struct Urls {
     /// Their schemes.
     pub schemes: &'static [&'static str],
-    /// How the service's own addresses begin, such as `hooks.slack.com/services/`, where one is a whole channel.
+    /// How the service's own addresses begin, such as `hooks.slack.com/services/`, where one is a whole channel; or how
+    /// their hosts end, such as `*.logic.azure.com`.
     pub native: &'static [&'static str],
     /// Whether an address of these schemes is one of this kind, for schemes that several kinds share.
     pub claims: fn(&ServiceUrl) -> bool,
@@ -42,9 +43,12 @@ impl Urls {
     };
 
     fn take(&self, url: &ServiceUrl) -> bool {
-        let is_native = matches!(url.scheme.as_str(), "https" | "http")
-            && self.native.iter().any(|start| url.written.starts_with(start));
-        is_native || (self.schemes.contains(&url.scheme.as_str()) && (self.claims)(url))
+        let is_native = |native: &&str| match native.strip_prefix('*') {
+            Some(end) => url.host().is_ok_and(|(host, _)| host.ends_with(end)),
+            None => url.written.starts_with(*native),
+        };
+        (url.is_native() && self.native.iter().any(is_native))
+            || (self.schemes.contains(&url.scheme.as_str()) && (self.claims)(url))
     }
 }
 
@@ -204,6 +208,27 @@ impl ServiceUrl {
     /// Takes the host, or the token that stands in its place.
     pub fn authority(&mut self) -> Option<String> {
         Some(std::mem::take(&mut self.authority)).filter(|authority| !authority.is_empty())
+    }
+
+    /// The parameter `name`, which stays where it is.
+    pub fn look(&self, name: &str) -> Option<&str> {
+        let mut named = self.query.iter().filter(|(known, _)| known == name);
+        named.next().map(|(_, value)| value.as_str())
+    }
+
+    /// Takes the address of the service's own as it is, without what stands after its path.
+    pub fn native(&mut self) -> String {
+        let scheme = &self.scheme;
+        let written = self.written.split('?').next().unwrap_or_default();
+        self.path.clear();
+        format!("{scheme}://{written}")
+    }
+
+    /// Takes the address of the service's own as it is, with what stands after its path.
+    pub fn native_whole(&mut self) -> String {
+        self.path.clear();
+        self.query.clear();
+        format!("{}://{}", self.scheme, self.written)
     }
 
     /// Takes the parameter `name`.

@@ -40,6 +40,8 @@ pub enum Success {
     Status,
     /// A body without a word: what a page of somebody in between never is.
     Empty,
+    /// The status, unless the body is a page: somebody in between answered then.
+    NoPage,
     /// A body that is one of these words.
     Body(&'static [&'static str]),
     /// A field of the body that is one of these values, as JSON writes them without quotes.
@@ -190,6 +192,13 @@ impl Verdict {
         let is_success = match self.success {
             Success::Status => true,
             Success::Empty => reply.text().is_some_and(|text| text.trim().is_empty()),
+            Success::NoPage => {
+                let is_page = reply.text().is_some_and(|text| text.trim_start().starts_with('<'));
+                if is_page {
+                    return Err(Self::without_verdict(title));
+                }
+                true
+            }
             Success::Body(words) => reply.text().is_some_and(|text| words.contains(&text.trim())),
             Success::Field(pointer, values) => {
                 let found = answer.clone()?.pointer(pointer).and_then(written);
@@ -237,7 +246,9 @@ impl Verdict {
         let pointer = match (self.code, self.success) {
             (Some(pointer), _) | (None, Success::Field(pointer, _)) => pointer,
             (None, Success::Body(_)) => return reply.text().map(|text| text.trim().to_owned()),
-            (None, Success::Status | Success::Empty | Success::Present(_)) => return None,
+            (None, Success::Status | Success::Empty | Success::NoPage | Success::Present(_)) => {
+                return None;
+            }
         };
         answer?.pointer(pointer).and_then(written)
     }
@@ -302,6 +313,7 @@ impl Verdict {
         match self.success {
             Success::Status => "status 200 to 299".to_owned(),
             Success::Empty => "status 200 to 299 and an empty body".to_owned(),
+            Success::NoPage => "status 200 to 299 and no web page".to_owned(),
             Success::Body(words) => format!("status 200 to 299 and the body {}", quoted(words)),
             Success::Field(pointer, values) => {
                 format!("status 200 to 299 and {} is {}", field(pointer), quoted(values))

@@ -1,13 +1,14 @@
 //! Reads Markdown and writes it with the marks of a dialect.
 
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeStream};
 
 use super::marks::Marks;
 
 /// `source`, which is Markdown, written with `marks`.
 pub(super) fn render(source: &str, marks: &'static Marks) -> String {
     let mut writer = Writer::new(marks);
-    for event in Parser::new_ext(source, EXTENSIONS) {
+    // In pieces, the text would hide what its whole means, such as `<@all>`.
+    for event in TextMergeStream::new(Parser::new_ext(source, EXTENSIONS)) {
         writer.event(event);
     }
     writer.finish()

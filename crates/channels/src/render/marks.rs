@@ -160,6 +160,14 @@ pub(super) const SLACK: Marks = Marks {
 pub(super) const GOOGLE_CHAT: Marks = Marks {
     escape: |text| text.replace("<users/", "<\u{2060}users/"),
     escape_code: str::to_owned,
+    link: |label, address| {
+        let address = address.replace('|', "%7C").replace('>', "%3E");
+        match label {
+            "" => address,
+            label if label == address => address,
+            label => format!("<{address}|{}>", label.replace('|', "¦").replace('>', "›")),
+        }
+    },
     ..SLACK
 };
 
@@ -206,6 +214,29 @@ pub(super) const PUSHOVER: Marks = Marks {
     ..PLAIN
 };
 
+pub(super) const ROCKET_CHAT: Marks = Marks {
+    italic: ("_", "_"),
+    escape: unmentioned,
+    escape_code: |text| unmentioned(&without_fences(text)),
+    ..CHAT
+};
+
+pub(super) const ZULIP: Marks = Marks { italic: ("*", "*"), heading: ("**", "**"), ..ROCKET_CHAT };
+
+/// Cards know no code, quotes or headings (learn.microsoft.com, "Text features in Adaptive Cards").
+pub(super) const ADAPTIVE_CARD: Marks = Marks {
+    bold: ("**", "**"),
+    italic: ("_", "_"),
+    heading: ("**", "**"),
+    line: "\n\n",
+    escape: markdown,
+    escape_code: markdown,
+    pre: |code, _| code.replace('\n', "\n\n"),
+    quote: str::to_owned,
+    link: bracketed,
+    ..PLAIN
+};
+
 fn html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
@@ -239,8 +270,11 @@ fn prefixed(parts: &str, prefix: &str) -> String {
 
 /// Text with everything escaped that Markdown reads, as far as it could mean something where it stands.
 fn markdown(text: &str) -> String {
-    escaped(text, |character, _| {
-        matches!(character, '\\' | '`' | '*' | '_' | '~' | '[' | ']' | '|')
+    escaped(text, |character, next| match character {
+        '\\' | '`' | '*' | '_' | '~' | '|' => true,
+        // What makes it a link follows.
+        ']' => matches!(next, Some('(' | '[' | ':')),
+        _ => false,
     })
 }
 
@@ -273,7 +307,8 @@ fn escaped(text: &str, means: impl Fn(char, Option<char>) -> bool) -> String {
     written
 }
 
-/// Text in which nobody is called: an invisible joiner takes the meaning of an `@` before a name.
+/// Text in which nobody is called: an invisible joiner takes the meaning of an `@` before a name, and of Slack's
+/// `<!channel>`, which Mattermost reads too.
 pub(super) fn unmentioned(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     let mut previous = ' ';
@@ -287,7 +322,9 @@ pub(super) fn unmentioned(text: &str) -> String {
         }
         previous = character;
     }
-    written
+    ["<!channel", "<!here", "<!all", "<!everyone"].iter().fold(written, |text, call| {
+        if text.contains(call) { text.replace(call, &call.replace('<', "<\u{2060}")) } else { text }
+    })
 }
 
 /// Slack reads these three as what they stand for (docs.slack.dev, "Formatting message text").
