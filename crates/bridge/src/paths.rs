@@ -119,6 +119,11 @@ impl Paths {
         self.state.join("deskbell.log")
     }
 
+    /// The list of channels that are snoozed.
+    pub fn snoozed(&self) -> PathBuf {
+        self.state.join("snoozed.json")
+    }
+
     /// The list of project files that the user trusts.
     pub fn trusted(&self) -> PathBuf {
         self.state.join("trusted.toml")

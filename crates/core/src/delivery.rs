@@ -210,17 +210,21 @@ impl Replaces {
     /// which come in the order of their steps.
     ///
     /// Of the finished ones only the last that was tried counts: whoever has many may leave out the others.
-    pub fn place<K>(
+    pub fn place<K: Clone>(
         self,
         due_at: Timestamp,
         earlier: impl IntoIterator<Item = Earlier<K>>,
     ) -> Place<K> {
-        let mut place = Place { due_at, superseded: Vec::new() };
+        let mut place = Place { due_at, superseded: Vec::new(), hurried: Vec::new() };
         if self == Self::Nothing {
             return place;
         }
         let (mut replaced, mut latest): (Option<Timestamp>, Option<Timestamp>) = (None, None);
+        let mut untried = Vec::new();
         for delivery in earlier {
+            if delivery.is_untried() && !delivery.is_untried_update() {
+                untried.push((delivery.due_at, delivery.key.clone()));
+            }
             if delivery.is_untried_update() {
                 replaced = replaced.into_iter().chain([delivery.due_at]).min();
                 place.superseded.push(delivery.key);
@@ -233,6 +237,8 @@ impl Replaces {
             // With the place goes the time, so that a run that never rests is told all the same.
             place.due_at = replaced.unwrap_or_else(|| spaced.map_or(due_at, |at| at.max(due_at)));
         }
+        let later = untried.into_iter().filter(|(due_at, _)| *due_at > place.due_at);
+        place.hurried.extend(later.map(|(_, key)| key));
         place
     }
 }
@@ -253,8 +259,12 @@ pub struct Earlier<K> {
 }
 
 impl<K> Earlier<K> {
+    fn is_untried(&self) -> bool {
+        self.state == DeliveryState::Pending && self.attempts == 0
+    }
+
     fn is_untried_update(&self) -> bool {
-        self.phase == Phase::Update && self.state == DeliveryState::Pending && self.attempts == 0
+        self.phase == Phase::Update && self.is_untried()
     }
 
     /// A start counts from when it is planned: whoever reads of it need not read an update at once.
@@ -270,6 +280,8 @@ pub struct Place<K> {
     pub due_at: Timestamp,
     /// The deliveries whose place it takes.
     pub superseded: Vec<K>,
+    /// The deliveries that were held back until later than it is due, and go with it: it waits for them.
+    pub hurried: Vec<K>,
 }
 
 #[cfg(test)]
@@ -296,7 +308,8 @@ mod tests {
             Earlier { key, phase: *phase, state: *state, attempts: *attempts, due_at: at(*due_at) }
         });
         let place = replaces.place(at(100), line);
-        assert_eq!(place, Place { due_at: at(due_at), superseded: superseded.to_vec() });
+        let superseded = superseded.to_vec();
+        assert_eq!(place, Place { due_at: at(due_at), superseded, hurried: Vec::new() });
     }
 
     #[test]
@@ -332,6 +345,22 @@ mod tests {
     fn a_start_counts_before_it_is_tried_and_is_never_superseded() {
         check(UPDATES, &[(Phase::Start, DeliveryState::Pending, 0, 99)], 109, &[]);
         check(Replaces::UpdatesAtOnce, &[(Phase::Start, DeliveryState::Pending, 0, 99)], 100, &[]);
+    }
+
+    #[test]
+    fn what_cannot_wait_hurries_the_start_that_was_held_back() {
+        let start = |due_at, attempts| Earlier {
+            key: 0,
+            phase: Phase::Start,
+            state: DeliveryState::Pending,
+            attempts,
+            due_at: at(due_at),
+        };
+        let place = |earlier| Replaces::UpdatesAtOnce.place(at(100), [earlier]);
+        let expected = |hurried| Place { due_at: at(100), superseded: Vec::new(), hurried };
+        assert_eq!(place(start(500, 0)), expected(vec![0]));
+        assert_eq!(place(start(500, 1)), expected(Vec::new()));
+        assert_eq!(place(start(90, 0)), expected(Vec::new()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::{
     delivery::{ChannelName, Planned, Replaces},
     event::{Event, Kind},
     level::{Level, LevelRange},
+    quiet::{Hold, Holds},
 };
 
 /// A rule from events to channels. Whatever it leaves out matches everything.
@@ -154,6 +155,8 @@ pub struct Routing {
     pub skip_titles: Vec<String>,
     /// The least time between two updates of a run on a channel.
     pub update_interval: Duration,
+    /// What holds deliveries back for a while.
+    pub holds: Holds,
 }
 
 impl Routing {
@@ -213,14 +216,32 @@ impl Routing {
     /// The deliveries of `event`: one for each chosen channel.
     pub fn plan(&self, event: &Event) -> Vec<Planned> {
         let replaces = Replaces::of(&event.kind, self.update_interval);
-        let planned = |choice: Choice| Planned {
-            channel: choice.channel,
-            due_at: event.at,
-            reason: choice.reason.to_string(),
-            replaces,
+        let planned = |Choice { channel, reason }| {
+            let held = self.holds.hold(&channel, event.level, event.at);
+            Planned {
+                due_at: held.map_or(event.at, |held| held.until),
+                reason: match held {
+                    Some(held) => format!("{reason}{AND}{}", held.by),
+                    None => reason.to_string(),
+                },
+                channel,
+                replaces,
+            }
         };
         self.choose(event).into_iter().map(planned).collect()
     }
+}
+
+/// What stands between why an event goes to a channel and why it does so later.
+const AND: &str = "; ";
+
+/// The parts of [`Planned::reason`]: why the event goes there, and what held it back.
+pub fn parts(reason: &str) -> (&str, Option<Hold>) {
+    let parts = reason.rsplit_once(AND).and_then(|(reason, held)| {
+        let hold = Hold::ALL.into_iter().find(|hold| hold.as_str() == held)?;
+        Some((reason, hold))
+    });
+    parts.map_or((reason, None), |(reason, hold)| (reason, Some(hold)))
 }
 
 /// What each of `routes` finds of `event`, in order; after the first that takes it without `continue` none is reached.
@@ -385,6 +406,19 @@ mod tests {
         ] {
             assert_eq!((routing.way(event), routing.choose(event).len()), (way, chosen));
         }
+    }
+
+    #[test]
+    fn a_plan_says_what_holds_a_delivery_back() {
+        let mut routing = Routing { channels: names(&["phone", "team"]), ..Routing::default() };
+        let until = Timestamp::from_second(60).unwrap();
+        routing.holds.snoozed.channels.insert("phone".parse().unwrap(), until);
+        let plan = routing.plan(&event(Level::Info, "llm", Kind::Push));
+        let [phone, team] = &plan[..] else { panic!("{plan:?}") };
+        assert_eq!((phone.due_at, team.due_at), (until, Timestamp::UNIX_EPOCH));
+        assert_eq!(phone.reason, "no routes are configured; held while it is snoozed");
+        assert_eq!(parts(&phone.reason), ("no routes are configured", Some(Hold::Snooze)));
+        assert_eq!(parts(&team.reason), ("no routes are configured", None));
     }
 
     #[test]

@@ -14,6 +14,7 @@ pub(crate) mod preview;
 mod query;
 mod runs;
 pub(crate) mod segment;
+mod snooze;
 mod status;
 mod stream;
 mod why;

@@ -16,6 +16,7 @@ use crate::{
     live::Live,
     projects::Projects,
     retention,
+    snoozes::Snoozes,
     telemetry::Role,
 };
 
@@ -47,6 +48,8 @@ pub struct App {
     pub health: watch::Receiver<Health>,
     /// Takes the names of channels that are to be tried at once.
     pub trials: mpsc::Sender<ChannelName>,
+    /// Which channels are silent for a while.
+    pub snoozes: Snoozes,
     /// When the program started.
     pub started_at: Timestamp,
 }
@@ -73,6 +76,7 @@ impl App {
     ) -> Running {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let snoozes = Snoozes::open(sources.paths.snoozed());
         let projects = Projects::new(sources.clone());
         let config = config::watch::follow(sources, config, &tasks, stop.clone());
         let (channels, rules) = channel_set::follow(config.clone(), &tasks, stop.clone());
@@ -95,7 +99,8 @@ impl App {
         let streams = stop.child_token();
         let live = Live::new(Arc::clone(&journal), &tasks, streams.clone());
         let intake = Intake::new(Arc::clone(&journal), Arc::clone(&clock), rules, config.clone())
-            .with_projects(projects);
+            .with_projects(projects)
+            .with_snoozes(snoozes.follow());
         let started_at = clock.now();
         let app = Arc::new(Self {
             clock,
@@ -108,6 +113,7 @@ impl App {
             channels,
             health,
             trials,
+            snoozes,
             started_at,
         });
         Running { app, streams, stop, tasks }

@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use deskbell_channels::{Channel, ChannelKind, Http, Manner};
-use deskbell_core::{ChannelName, field::nearest, route::Routing, text};
+use deskbell_core::{ChannelName, field::nearest, quiet::Holds, route::Routing, text};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use tracing::warn;
@@ -156,6 +156,7 @@ pub fn rules(config: &Config, channels: &ChannelSet) -> Rules {
         channels: ours.into_iter().cloned().collect(),
         skip_titles: config.skip_titles.clone(),
         update_interval: config.delivery.update_interval,
+        holds: holds(config),
     };
     Rules {
         routing,
@@ -163,6 +164,15 @@ pub fn rules(config: &Config, channels: &ChannelSet) -> Rules {
         project_channels: projects.into_iter().filter_map(brought).collect(),
         problems: config.problems.iter().chain(&channels.problems).cloned().collect(),
     }
+}
+
+/// What of `config` holds deliveries back.
+fn holds(config: &Config) -> Holds {
+    let own = |(name, options): (&ChannelName, &ChannelOptions)| {
+        Some((name.clone(), options.quiet.clone()?))
+    };
+    let quiet_of = config.channels.iter().filter_map(own).collect();
+    Holds { quiet: config.quiet.clone(), quiet_of, ..Holds::default() }
 }
 
 /// The channel set and the rules of the newest configuration, made anew whenever it changes.
@@ -203,7 +213,13 @@ mod tests {
             let (kind, options) = ((*kind).to_owned(), options.parse().unwrap());
             (
                 name.parse().unwrap(),
-                ChannelOptions { kind, options, per_minute: None, manner: Manner::default() },
+                ChannelOptions {
+                    kind,
+                    options,
+                    per_minute: None,
+                    manner: Manner::default(),
+                    quiet: None,
+                },
             )
         });
         Config { channels: channels.collect(), ..Config::default() }

@@ -21,6 +21,7 @@ mod report;
 mod runs;
 pub mod serve;
 mod show;
+mod snooze;
 mod table;
 mod time;
 mod trust;
@@ -94,6 +95,7 @@ fn run(command: Command) -> anyhow::Result<Exit> {
             Command::Why(args) => why::run(args, &output).await,
             Command::Channel { command } => channel::run(command, &output).await,
             Command::Delivery { command } => delivery::run(command, &output).await,
+            Command::Snooze(args) => snooze::run(args, &output).await,
             Command::Config { command } => config::run(&command, &output),
             Command::Trust(args) => trust::run(&args, &output),
             Command::Doctor(args) => doctor::run(args, &output).await,
@@ -165,6 +167,7 @@ enum Command {
         #[command(subcommand)]
         command: delivery::Command,
     },
+    Snooze(snooze::Args),
     /// Checks, shows and describes the configuration.
     Config {
         #[command(subcommand)]

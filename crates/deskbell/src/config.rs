@@ -19,7 +19,7 @@ pub mod watch;
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
 use deskbell_channels::{Manner, SendContext};
-use deskbell_core::{ChannelName, Context, Level, retry::RetryPolicy, route::Route};
+use deskbell_core::{ChannelName, Context, Level, quiet::Quiet, retry::RetryPolicy, route::Route};
 
 pub use self::{
     check::{Report, check},
@@ -44,6 +44,8 @@ pub struct Config {
     pub tracing: Tracing,
     /// How deliveries are tried.
     pub delivery: DeliveryOptions,
+    /// When channels are left alone.
+    pub quiet: Option<Quiet>,
     /// The MCP door.
     pub mcp: McpOptions,
     /// The HTTP door.
@@ -75,6 +77,7 @@ impl Default for Config {
             routes: Vec::new(),
             tracing: Tracing::default(),
             delivery: DeliveryOptions::default(),
+            quiet: None,
             mcp: McpOptions::default(),
             serve: ServeOptions::default(),
             keep_history: default_keep_history(),
@@ -105,6 +108,8 @@ pub struct ChannelOptions {
     pub per_minute: Option<u32>,
     /// How it is to tell.
     pub manner: Manner,
+    /// Its own quiet hours, in place of those of all channels.
+    pub quiet: Option<Quiet>,
 }
 
 impl std::fmt::Debug for ChannelOptions {

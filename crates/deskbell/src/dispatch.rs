@@ -12,6 +12,8 @@ pub mod health;
 mod lane;
 
 #[cfg(test)]
+mod noise_tests;
+#[cfg(test)]
 pub(crate) mod scripted;
 #[cfg(test)]
 mod tests;

@@ -14,6 +14,7 @@ use deskbell_core::{
     ChannelName, Context, Event, EventId, Invalid, Level, Run, RunId, Source,
     clock::Clock,
     event::{Content, EventIds, Kind},
+    quiet::{Holds, Snoozed},
     route::{Routing, Way},
     run::{self, RunRefusal, RunStep},
 };
@@ -51,6 +52,8 @@ pub struct Report {
     pub kind: Kind,
     /// The channels the caller names; empty lets the routes decide.
     pub to: Vec<ChannelName>,
+    /// Whether nothing holds it back, because somebody waits for it: no quiet hours and no snooze.
+    pub at_once: bool,
     /// The folder whose project may choose the routes. Only for the user's own clients: it names a file to read.
     pub folder: Option<PathBuf>,
 }
@@ -112,6 +115,7 @@ pub struct Intake {
     rules: watch::Receiver<Arc<Rules>>,
     config: watch::Receiver<Arc<Config>>,
     projects: Option<Projects>,
+    snoozed: Option<watch::Receiver<Arc<Snoozed>>>,
     ids: Mutex<EventIds>,
     run_locks: [tokio::sync::Mutex<()>; RUN_LOCKS],
 }
@@ -125,13 +129,28 @@ impl Intake {
         config: watch::Receiver<Arc<Config>>,
     ) -> Self {
         let run_locks = std::array::from_fn(|_| tokio::sync::Mutex::new(()));
-        Self { journal, clock, rules, config, projects: None, ids: Mutex::default(), run_locks }
+        Self {
+            journal,
+            clock,
+            rules,
+            config,
+            projects: None,
+            snoozed: None,
+            ids: Mutex::default(),
+            run_locks,
+        }
     }
 
     /// The same intake, in which projects choose the routes for what is reported from their folders.
     #[must_use]
     pub fn with_projects(self, projects: Projects) -> Self {
         Self { projects: Some(projects), ..self }
+    }
+
+    /// The same intake, in which what is `snoozed` is held back.
+    #[must_use]
+    pub fn with_snoozes(self, snoozed: watch::Receiver<Arc<Snoozed>>) -> Self {
+        Self { snoozed: Some(snoozed), ..self }
     }
 
     /// Accepts `report`: when this returns `Ok`, the event and its deliveries are safe on disk.
@@ -141,7 +160,10 @@ impl Intake {
     pub async fn accept(&self, mut report: Report) -> Result<Accepted, Refusal> {
         report.content.check(report.text_field)?;
         report.source = report.source.cleaned();
-        let rules = self.rules_from(report.folder.as_deref()).await;
+        let mut rules = self.rules_from(report.folder.as_deref()).await;
+        if report.at_once {
+            Arc::make_mut(&mut rules).routing.holds = Holds::default();
+        }
         if let Err(unknown) = check_names(&report.to, &rules) {
             // A repeat gets the first answer, whatever became of the channels since.
             let first = self.earlier(report.key.as_ref(), &rules).await?;
@@ -179,7 +201,7 @@ impl Intake {
 
     /// The rules for what is reported from `folder`: the user's, with the routes and the channels of its project.
     pub async fn rules_from(&self, folder: Option<&Path>) -> Arc<Rules> {
-        let rules = Arc::clone(&self.rules.borrow());
+        let rules = self.own_rules();
         let (Some(projects), Some(folder)) = (&self.projects, folder) else {
             return rules;
         };
@@ -196,6 +218,16 @@ impl Intake {
             rules.project = Some(project);
         }
         Arc::new(rules)
+    }
+
+    /// The user's rules, with what is snoozed.
+    fn own_rules(&self) -> Arc<Rules> {
+        let mut rules = Arc::clone(&self.rules.borrow());
+        let snoozed = self.snoozed.as_ref().map(|snoozed| Arc::clone(&snoozed.borrow()));
+        if let Some(snoozed) = snoozed.filter(|snoozed| !snoozed.is_over(self.clock.now())) {
+            Arc::make_mut(&mut rules).routing.holds.snoozed = Snoozed::clone(&snoozed);
+        }
+        rules
     }
 
     async fn commit(&self, accept: Accept) -> Result<Ack, JournalError> {

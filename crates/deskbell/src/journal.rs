@@ -70,6 +70,15 @@ pub enum Write {
         /// When it is due.
         at: Timestamp,
     },
+    /// Makes due at `to` what was put off until exactly `from` and never tried.
+    Reschedule {
+        /// Only deliveries to this channel.
+        channel: Option<ChannelName>,
+        /// Until when they were put off.
+        from: Timestamp,
+        /// When they are due instead.
+        to: Timestamp,
+    },
     /// Marks what was in flight when the program ended as due, and as maybe repeated. For the start of the program.
     Recover {
         /// When it is due.

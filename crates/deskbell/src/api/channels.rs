@@ -12,8 +12,10 @@ use deskbell_core::{
     ChannelName, Context, Level, Source,
     delivery::DeliveryState,
     event::{Content, Kind},
+    quiet::Holds,
 };
 use http::StatusCode;
+use jiff::Timestamp;
 
 use super::{
     deliveries,
@@ -39,9 +41,15 @@ const TEST_PATIENCE: Duration = Duration::from_secs(20);
 pub(super) async fn list(State(app): State<Arc<App>>) -> Response {
     let set = Arc::clone(&app.channels.borrow());
     let health = app.health.borrow().clone();
+    let (now, holds) = (app.clock.now(), app.intake.rules_from(None).await.routing.holds.clone());
+    let snoozed = &holds.snoozed;
     let channels = set
         .iter()
-        .map(|(name, ready)| body(name, ready, health.channels.get(name), app.role))
+        .map(|(name, ready)| ChannelBody {
+            snoozed_until: snoozed.until(name, now),
+            quiet_until: quiet_until(&holds, name, now),
+            ..body(name, ready, health.channels.get(name), app.role)
+        })
         .collect();
     let problems = problems(&app.config.borrow(), &set);
     let problems = problems.into_iter().map(LeftOutBody::from).collect();
@@ -51,6 +59,11 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Response {
 /// What is wrong with the configuration as the daemon sees it, whose environment is not the caller's.
 pub(super) fn problems(config: &Config, set: &ChannelSet) -> Vec<config::Problem> {
     config.problems.iter().chain(&set.problems).cloned().collect()
+}
+
+/// Until when the quiet hours of a channel last, if it has some now.
+fn quiet_until(holds: &Holds, name: &ChannelName, now: Timestamp) -> Option<Timestamp> {
+    holds.quiet_of(name)?.end_after(now)
 }
 
 fn body(
@@ -69,6 +82,8 @@ fn body(
         waiting_until: health.and_then(|health| health.waiting_until),
         last_error: last_error.map(|last| LastErrorBody { at: last.at, error: last.error }),
         unseen: unseen(ready.kind, role).map(str::to_owned),
+        snoozed_until: None,
+        quiet_until: None,
         last_sent_at: health.and_then(|health| health.last_sent_at),
         sent: health.map_or(0, |health| health.sent),
         failed: health.map_or(0, |health| health.failed),
@@ -144,6 +159,7 @@ fn test_report(name: &ChannelName) -> Report {
             ..Content::default()
         },
         text_field: "text",
+        at_once: true,
         folder: None,
         kind: Kind::Push,
         to: vec![name.clone()],

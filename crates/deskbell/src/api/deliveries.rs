@@ -7,7 +7,7 @@ use axum::{
     extract::{RawQuery, State},
     response::{IntoResponse as _, Response},
 };
-use deskbell_core::{DeliveryId, Invalid, delivery::DeliveryState};
+use deskbell_core::{DeliveryId, Invalid, delivery::DeliveryState, route};
 use http::StatusCode;
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -155,6 +155,7 @@ fn waits_for(app: &App, delivery: &Delivery) -> String {
     if !is_due {
         let until = until(delivery.due_at);
         return match delivery.attempt_count {
+            0 if let Some(hold) = route::parts(&delivery.reason).1 => format!("{until}, {hold}"),
             0 => format!("{until}, so that updates of a run are not too frequent"),
             count => format!("{until}, because attempt {count} failed"),
         };

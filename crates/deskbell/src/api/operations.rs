@@ -10,10 +10,10 @@ use super::{
     preview::{self, PreviewBody, RequestsBody},
     problem::ProblemBody,
     report::ReportBody,
-    runs, status, stream, why,
+    runs, snooze, status, stream, why,
     wire::{
         AcceptedBody, ChannelList, DeliveryBody, DeliveryList, EventBody, EventPage, RunBody,
-        RunList, StatusBody, TestBody, WhyBody,
+        RunList, SnoozedBody, StatusBody, TestBody, WhyBody,
     },
 };
 use crate::app::App;
@@ -297,6 +297,29 @@ pub(super) const ALL: &[Operation] = &[
             FAILED,
         ],
         handler: || post(channels::test),
+        ..USUAL
+    },
+    Operation {
+        path: "/v1/snooze",
+        id: "listSnoozes",
+        summary: "List what is snoozed",
+        answers: &[json::<SnoozedBody>(200, "What is snoozed.")],
+        handler: || get(snooze::list),
+        ..USUAL
+    },
+    Operation {
+        method: Method::Post,
+        path: "/v1/snooze",
+        id: "snooze",
+        summary: "Silence a channel, or all, for a while, or end that",
+        text: "What is for it meanwhile is held back until the end, whatever its level. What an earlier snooze holds \
+               back is held until the new end, or told now where it is `off`.",
+        parameters: &[&[
+            in_query("channel", "The channel; all of them without it."),
+            in_query("for", "For how long, such as `2h`, at most 366 days; `off` ends it."),
+        ]],
+        answers: &[json::<SnoozedBody>(200, "What is snoozed now."), NOT_FOUND, INVALID, FAILED],
+        handler: || post(snooze::set),
         ..USUAL
     },
     Operation {

@@ -163,6 +163,7 @@ fn report(body: ReportBody<'_>, reporter: &Reporter<'_>) -> Result<Report, Inval
             data: body.data,
         },
         text_field,
+        at_once: false,
         folder,
         kind,
         to: body.to.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,

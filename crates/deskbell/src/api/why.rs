@@ -50,7 +50,8 @@ pub(super) async fn why(
 /// What chose the channels when `event` was accepted. Each delivery has its reason; the rules of today explain more,
 /// but only where they would decide the same.
 fn chosen_by(event: &Event, deliveries: &[DeliveryBody], today: &Routing) -> String {
-    let then = deliveries.iter().map(|one| (one.channel.clone(), one.reason.clone()));
+    let chosen = |reason: &str| route::parts(reason).0.to_owned();
+    let then = deliveries.iter().map(|one| (one.channel.clone(), chosen(&one.reason)));
     let then: BTreeSet<_> = then.collect();
     let now = today.choose(event).into_iter();
     let now = now.map(|choice| (choice.channel.to_string(), choice.reason.to_string())).collect();

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use event::LevelName;
 pub use {
-    channel::{ChannelBody, ChannelList, LastErrorBody, LeftOutBody, TestBody},
+    channel::{ChannelBody, ChannelList, LastErrorBody, LeftOutBody, SnoozedBody, TestBody},
     delivery::{AttemptBody, DeliveryBody, RouteBody, WhyBody},
     event::{EventBody, SourceBody, StepBody},
 };

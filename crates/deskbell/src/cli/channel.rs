@@ -94,12 +94,21 @@ fn row(channel: &ChannelBody, dates: &Dates) -> Vec<Cell> {
         (_, Some(at)) => format!("{}: sent", dates.short(at)),
         _ => "nothing sent since the daemon started".to_owned(),
     };
+    let last = silent(channel, dates).map_or(last.clone(), |silent| format!("{silent}; {last}"));
     vec![
         Cell::styled(&channel.name, STRONG),
         Cell::new(&channel.kind),
         show::state(show::flow(&channel.flow)),
         Cell::new(last),
     ]
+}
+
+/// Until when a channel is left alone, if it is.
+pub(super) fn silent(channel: &ChannelBody, dates: &Dates) -> Option<String> {
+    let snoozed =
+        channel.snoozed_until.map(|until| format!("snoozed until {}", dates.short(until)));
+    let quiet = channel.quiet_until.map(|until| format!("quiet until {}", dates.short(until)));
+    snoozed.or(quiet)
 }
 
 async fn test(

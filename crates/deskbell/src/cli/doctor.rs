@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use deskbell_core::text;
+use deskbell_core::{clock::Clock as _, text};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::{net::TcpStream, time::Instant};
@@ -22,6 +22,7 @@ use crate::{
         LIMIT_MAX,
         wire::{ChannelList, DeliveryList, EventPage, StatusBody},
     },
+    app::SystemClock,
     config::{
         self, Severity,
         load::{self, Project, Sources},
@@ -39,6 +40,10 @@ const SLOW_FLUSH: Duration = Duration::from_millis(50);
 
 /// How far a clock may be behind the newest event: one that is corrected all the time moves a little.
 const CLOCK_SLACK: SignedDuration = SignedDuration::from_secs(1);
+
+/// What ends a snooze.
+const SNOOZED: &str =
+    "what is for it comes then; `deskbell snooze CHANNEL --off` (or `all`) ends it";
 
 /// How long the HTTP listener may take to answer.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
@@ -338,6 +343,7 @@ async fn channels(report: &mut Report<'_>, client: &Client, pid: u32) -> anyhow:
             "none configured; events are in the journal and on the live stream",
         )?;
     }
+    let dates = show::Dates::at(SystemClock.now());
     for channel in &list.channels {
         let check = format!("channel {}", channel.name);
         let error = channel.last_error.as_ref().map(|last| last.error.as_str()).unwrap_or_default();
@@ -351,7 +357,13 @@ async fn channels(report: &mut Report<'_>, client: &Client, pid: u32) -> anyhow:
         match channel.flow.as_str() {
             "open" | "limited" => match &channel.unseen {
                 Some(unseen) => report.warning(&check, unseen, channel::FOREGROUND)?,
-                None => report.good(&check, detail)?,
+                None => match channel::silent(channel, &dates) {
+                    Some(silent) if channel.snoozed_until.is_some() => {
+                        report.warning(&check, format!("{detail}, {silent}"), SNOOZED)?;
+                    }
+                    Some(silent) => report.good(&check, format!("{detail}, {silent}"))?,
+                    None => report.good(&check, detail)?,
+                },
             },
             "broken" => report.bad(
                 &check,

@@ -411,7 +411,7 @@ impl Layers {
 ///
 /// # Errors
 /// Refuses what is not a file, because reading a pipe or a device might never end.
-pub(super) fn read_file(path: &Path, limit: u64) -> io::Result<String> {
+pub(crate) fn read_file(path: &Path, limit: u64) -> io::Result<String> {
     let metadata = fs::metadata(path)?;
     if path == Path::new("/dev/null") {
         return Ok(String::new());

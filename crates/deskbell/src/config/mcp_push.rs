@@ -64,6 +64,7 @@ pub fn import(variables: &BTreeMap<String, String>, config_sh: Option<(&Path, &s
         match (options, described.name.parse()) {
             (Ok(options), Ok(name)) => {
                 let options = ChannelOptions {
+                    quiet: None,
                     kind: kind.to_owned(),
                     options,
                     per_minute: None,

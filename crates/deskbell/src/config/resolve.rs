@@ -8,11 +8,12 @@ use std::{
 };
 
 use deskbell_channels::Manner;
-use deskbell_core::{ChannelName, Invalid, level::LevelRange, route::Route};
+use deskbell_core::{ChannelName, Invalid, Level, level::LevelRange, quiet::Quiet, route::Route};
+use jiff::{civil::Weekday, tz::TimeZone};
 
 use super::{
     ChannelOptions, Config, DeliveryOptions, LogFile, McpOptions, Tracing, TracingTarget,
-    file::{ChannelTable, DeliveryTable, File, LogFileTable, RouteTable, TracingTable},
+    file::{ChannelTable, DeliveryTable, File, LogFileTable, QuietTable, RouteTable, TracingTable},
     finding::{Finding, did_you_mean},
     load::{PROJECT_FILE, Sources},
     mcp_push::Imported,
@@ -27,6 +28,9 @@ const LONGEST_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// How many attempts there may be.
 const ATTEMPTS: RangeInclusive<u32> = 1..=100;
+
+/// How many days a week has.
+const EVERY_DAY: usize = 7;
 
 /// The smallest log file, in bytes: room for a few lines.
 const LEAST_LOG_BYTES: u64 = 1024;
@@ -58,7 +62,8 @@ impl Parts<'_> {
             .cloned()
             .chain(imported.channels.keys().map(ToString::to_string))
             .collect();
-        let mut channels = self.channels(channels);
+        let quiet = self.quiet(file.quiet.clone(), &dotted("quiet"));
+        let mut channels = self.channels(channels, &file.quiet);
         channels.extend(imported.channels);
         Config {
             project_channels: self.project_channels(&channels),
@@ -66,6 +71,7 @@ impl Parts<'_> {
             routes: self.routes(file.routes, &declared),
             tracing: self.tracing(file.tracing),
             delivery: self.delivery(&file.delivery),
+            quiet,
             mcp: McpOptions {
                 profile: file.mcp.profile.map(|profile| profile.as_str().to_owned()),
                 tool_names: file.mcp.tool_names.map(ToolNames::from),
@@ -91,7 +97,11 @@ impl Parts<'_> {
         }
     }
 
-    fn channels(&mut self, channels: Option<Node>) -> BTreeMap<ChannelName, ChannelOptions> {
+    fn channels(
+        &mut self,
+        channels: Option<Node>,
+        quiet: &QuietTable,
+    ) -> BTreeMap<ChannelName, ChannelOptions> {
         let Some(Node { value, place }) = channels else {
             return BTreeMap::new();
         };
@@ -101,7 +111,7 @@ impl Parts<'_> {
         };
         let mut channels = BTreeMap::new();
         for (name, node) in table {
-            match self.channel(&name, node) {
+            match self.channel(&name, node, quiet) {
                 Ok(Some((name, options))) => {
                     channels.insert(name, options);
                 }
@@ -132,6 +142,7 @@ impl Parts<'_> {
         &mut self,
         name: &str,
         mut node: Node,
+        quiet_of_all: &QuietTable,
     ) -> Result<Option<(ChannelName, ChannelOptions)>, Finding> {
         let place = node.place.clone();
         let path = channel_path(name, None);
@@ -195,7 +206,14 @@ impl Parts<'_> {
         manner.format = table.format.map(|format| format.0).or(manner.format);
         manner.overflow = table.overflow.map_or(manner.overflow, |overflow| overflow.0);
         let per_minute = table.per_minute;
-        Ok(Some((parsed, ChannelOptions { kind, options, per_minute, manner })))
+        let quiet = match table.quiet.is_empty() {
+            true => None,
+            false => {
+                let path = channel_path(name, Some("quiet"));
+                self.quiet(table.quiet.or(quiet_of_all.clone()), &path)
+            }
+        };
+        Ok(Some((parsed, ChannelOptions { kind, options, per_minute, manner, quiet })))
     }
 
     /// The options of a channel beside the common ones, with their secrets.
@@ -225,6 +243,40 @@ impl Parts<'_> {
             options.insert(key.clone(), resolved);
         }
         Ok(options)
+    }
+
+    /// The quiet hours that stand at `path`, if there are any.
+    fn quiet(&mut self, table: QuietTable, path: &[Step]) -> Option<Quiet> {
+        if table.is_empty() {
+            return None;
+        }
+        let mut wrong = |key: &str, message: &str| {
+            let path: Vec<_> = path.iter().cloned().chain([Step::Key(key.to_owned())]).collect();
+            let place = self.place(&path);
+            self.findings.push(Finding::fatal(place, tree::shown(&path), message));
+            None
+        };
+        let Some(from) = table.from else {
+            return wrong("from", "it is missing; expected a time such as `22:00`");
+        };
+        let Some(to) = table.to else {
+            return wrong("to", "it is missing; expected a time such as `07:00`");
+        };
+        let mut days: Vec<Weekday> = table.days.0.into_iter().map(Weekday::from).collect();
+        days.sort_unstable_by_key(|day| day.to_monday_one_offset());
+        days.dedup();
+        if from == to && (days.is_empty() || days.len() == EVERY_DAY) {
+            return wrong("to", "it is the same as `from` on every day, so nothing would be told");
+        }
+        let zone = match table.time_zone {
+            None => TimeZone::system(),
+            Some(name) => match TimeZone::get(&name) {
+                Ok(zone) => zone,
+                Err(_) => return wrong("time_zone", "expected a zone such as `Europe/Berlin`"),
+            },
+        };
+        let breaks_through = table.breaks_through.map_or(Level::Error, |level| level.0);
+        Some(Quiet { from: from.0.0, to: to.0.0, days, breaks_through, zone })
     }
 
     fn routes(&mut self, routes: Vec<RouteTable>, declared: &[String]) -> Vec<Route> {
@@ -339,7 +391,8 @@ fn dotted(key: &str) -> Vec<Step> {
 }
 
 /// The options that every channel has, beside `url`.
-pub(super) const COMMON: [&str; 5] = ["kind", "per_minute", "format", "overflow", "enabled"];
+pub(super) const COMMON: [&str; 6] =
+    ["kind", "per_minute", "format", "overflow", "quiet", "enabled"];
 
 /// Takes the options that every channel has out of `node`. Beside `kind`, `url` is an option of the kind.
 fn take_common(node: &mut Node, has_kind: bool) -> Node {

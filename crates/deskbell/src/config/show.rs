@@ -47,6 +47,13 @@ impl<'a> Page<'a> {
         self.line(&["delivery"], "attempts", i64::from(delivery.attempts));
         self.line(&["delivery"], "timeout", Period(delivery.timeout).to_string());
         self.line(&["delivery"], "update_interval", Period(delivery.update_interval).to_string());
+        let quiet = self.node(&["quiet"]).and_then(Node::as_table);
+        if let Some(quiet) = quiet.filter(|_| self.loaded.config.quiet.is_some()) {
+            self.head("[quiet]");
+            for (key, option) in quiet {
+                self.put(key, &option.clone().plain(true), &option.place);
+            }
+        }
         self.head("[mcp]");
         self.line(&["mcp"], "profile", mcp.profile.as_deref().unwrap_or("unified"));
         if let Some(names) = &mcp.tool_names {

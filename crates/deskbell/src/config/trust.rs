@@ -195,7 +195,7 @@ fn read_list(path: &Path) -> io::Result<TrustList> {
 }
 
 /// Puts a new file in place of the old one, so that a reader sees one or the other.
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn write_whole(path: &Path, text: &str) -> io::Result<()> {
     let new = path.with_extension(format!("{}.new", std::process::id()));
     fs::write(&new, text)?;
     fs::rename(&new, path)

@@ -378,9 +378,19 @@ impl Desk {
         self.channels.send_replace(set);
     }
 
+    /// Changes what of the rules decides where events go and when.
+    pub(crate) fn route(&self, change: impl FnOnce(&mut deskbell_core::route::Routing)) {
+        self.rules.send_modify(|rules| change(&mut Arc::make_mut(rules).routing));
+    }
+
     /// Accepts a push to the named channels.
     pub(crate) async fn push(&self, to: &[&str]) -> EventId {
-        self.accept("a message", Kind::Push, to).await.event.id
+        self.accept("a message", Level::Info, Kind::Push, to).await.event.id
+    }
+
+    /// Accepts a push of `level` to all channels.
+    pub(crate) async fn tell(&self, level: Level, text: &str) -> EventId {
+        self.accept(text, level, Kind::Push, &[]).await.event.id
     }
 
     /// Accepts a step of a run, to all channels.
@@ -392,17 +402,19 @@ impl Desk {
             progress: None,
             reported_at: self.clock.now(),
         };
-        self.accept(text, Kind::Run(step), &[]).await.event.id
+        let level = if phase == Phase::Error { Level::Error } else { Level::Info };
+        self.accept(text, level, Kind::Run(step), &[]).await.event.id
     }
 
-    async fn accept(&self, text: &str, kind: Kind, to: &[&str]) -> Accepted {
+    async fn accept(&self, text: &str, level: Level, kind: Kind, to: &[&str]) -> Accepted {
         let report = Report {
             key: None,
-            level: Level::Info,
+            level,
             context: Context::default(),
             source: Source::default(),
             content: Content { text: text.to_owned(), ..Content::default() },
             text_field: "text",
+            at_once: false,
             folder: None,
             kind,
             to: to.iter().map(|name| name.parse().unwrap()).collect(),

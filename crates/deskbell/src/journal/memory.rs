@@ -130,6 +130,9 @@ impl State {
                 self.record(&delivery, attempt, at, outcome)
             }
             Write::Retry { delivery, at } => Ack::Done(self.retry(&delivery, at)),
+            Write::Reschedule { channel, from, to } => {
+                Ack::Done(self.reschedule(channel.as_ref(), from, to))
+            }
             Write::Recover { at } => Ack::Done(self.recover(at)),
             Write::Prune { before, limit } => Ack::Done(self.prune(before, limit)),
         }
@@ -218,6 +221,9 @@ impl State {
         for id in &place.superseded {
             self.change(id, |_| true, |delivery| delivery.state = DeliveryState::Superseded);
         }
+        for id in &place.hurried {
+            self.change(id, |_| true, |delivery| delivery.due_at = place.due_at);
+        }
         place.due_at
     }
 
@@ -286,6 +292,21 @@ impl State {
             delivery.attempt_count = 0;
         });
         u64::from(retried)
+    }
+
+    fn reschedule(&mut self, channel: Option<&ChannelName>, from: Timestamp, to: Timestamp) -> u64 {
+        let put_off = |delivery: &&Delivery| {
+            delivery.state == DeliveryState::Pending
+                && delivery.attempt_count == 0
+                && delivery.due_at == from
+                && channel.is_none_or(|name| *name == delivery.id.channel)
+        };
+        let all = self.events.values().flat_map(|kept| kept.deliveries.values());
+        let ids: Vec<DeliveryId> = all.filter(put_off).map(|it| it.id.clone()).collect();
+        for id in &ids {
+            self.change(id, |_| true, |delivery| delivery.due_at = to);
+        }
+        ids.len() as u64
     }
 
     fn recover(&mut self, at: Timestamp) -> u64 {

@@ -183,6 +183,11 @@ impl Form {
                 channel: delivery.channel.to_string(),
                 at: stored::nanos(at),
             },
+            Write::Reschedule { channel, from, to } => Self::Reschedule {
+                channel: channel.map(|name| name.to_string()),
+                from: stored::nanos(from),
+                to: stored::nanos(to),
+            },
             Write::Recover { at } => Self::Recover { at: stored::nanos(at) },
             Write::Prune { before, limit } => Self::Prune { before: stored::nanos(before), limit },
         })
@@ -196,7 +201,10 @@ impl Form {
                 accept.event.body.len() + run + accept.deliveries.len() * REQUEST_BYTES
             }
             Self::Outcome(outcome) => outcome.line.len(),
-            Self::Retry { .. } | Self::Recover { .. } | Self::Prune { .. } => 0,
+            Self::Retry { .. }
+            | Self::Reschedule { .. }
+            | Self::Recover { .. }
+            | Self::Prune { .. } => 0,
         };
         REQUEST_BYTES + texts
     }

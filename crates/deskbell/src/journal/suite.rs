@@ -48,6 +48,8 @@ const CHECKS: &[(&str, Check)] = &[
     ("an update waits for its interval", |it| Box::pin(replacing::interval(it))),
     ("an end replaces updates at once", |it| Box::pin(replacing::at_once(it))),
     ("replacing stays within run and channel", |it| Box::pin(replacing::within_a_line(it))),
+    ("what cannot wait hurries what was held", |it| Box::pin(replacing::hurries(it))),
+    ("what was put off gets another time", |it| Box::pin(claiming::reschedule(it))),
     ("old events are forgotten", |it| Box::pin(forgetting::old_events(it))),
     ("unfinished work is not forgotten", |it| Box::pin(forgetting::unfinished(it))),
     ("cursors are never given twice", |it| Box::pin(forgetting::cursors(it))),

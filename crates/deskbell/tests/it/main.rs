@@ -18,6 +18,7 @@ mod delivery;
 mod doors;
 mod mcp_http;
 mod mcp_stdio;
+mod noise;
 mod projects;
 mod stream;
 mod tidy;

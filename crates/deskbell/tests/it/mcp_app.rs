@@ -1,7 +1,7 @@
 //! The parts of the program behind the MCP door, with a journal in memory and nobody who carries deliveries out.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use deskbell::{
     app::{App, SystemClock},
@@ -10,6 +10,7 @@ use deskbell::{
     intake::{Intake, Rules},
     journal::{Delivery, DeliveryQuery, Entry, EventQuery, Journal, memory::MemoryJournal},
     live::Live,
+    snoozes::Snoozes,
     telemetry::Role,
 };
 use deskbell_core::{
@@ -47,6 +48,7 @@ impl Parts {
                 channels: names.iter().map(|name| name.parse().unwrap()).collect(),
                 skip_titles: vec!["quiet".to_owned()],
                 update_interval: Duration::from_secs(5),
+                ..Routing::default()
             },
             ..Rules::default()
         }));
@@ -65,6 +67,7 @@ impl Parts {
             channels: watch::channel(Arc::default()).1,
             health: watch::channel(Health::default()).1,
             trials: mpsc::channel(1).0,
+            snoozes: Snoozes::open(PathBuf::new()),
         };
         let stop = stop.drop_guard();
         Self { app: Arc::new(app), journal, _rules: rules, _config: config, _stop: stop }

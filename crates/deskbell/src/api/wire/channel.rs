@@ -1,5 +1,7 @@
 //! The configured channels, and what a test of one came to.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -61,6 +63,14 @@ pub struct ChannelBody {
     /// Why nobody sees its messages as things are, although the far end takes them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
+    /// Until when it is snoozed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub snoozed_until: Option<Timestamp>,
+    /// Until when its quiet hours last, while they do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub quiet_until: Option<Timestamp>,
     /// When the far end last took a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
@@ -82,6 +92,22 @@ pub struct LastErrorBody {
     pub at: Timestamp,
     /// What it was.
     pub error: String,
+}
+
+/// What is snoozed.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Snoozed")]
+pub struct SnoozedBody {
+    /// Until when all channels are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub all: Option<Timestamp>,
+    /// Until when single channels are, by name.
+    #[schemars(with = "BTreeMap<String, String>")]
+    pub channels: BTreeMap<String, Timestamp>,
+    /// Of a change: how many deliveries that were held back are told now, or held until the new end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved: Option<u64>,
 }
 
 /// What a test of a channel came to.

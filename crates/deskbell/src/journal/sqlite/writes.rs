@@ -19,6 +19,7 @@ pub(super) enum Form {
     Accept(Box<AcceptForm>),
     Outcome(OutcomeForm),
     Retry { event: [u8; 16], channel: String, at: i64 },
+    Reschedule { channel: Option<String>, from: i64, to: i64 },
     Recover { at: i64 },
     Prune { before: i64, limit: usize },
 }
@@ -112,6 +113,9 @@ impl<'c> Writes<'c> {
             Form::Accept(accept) => self.accept(accept),
             Form::Outcome(outcome) => self.record(outcome),
             Form::Retry { event, channel, at } => self.retry(event, channel, *at),
+            Form::Reschedule { channel, from, to } => {
+                self.reschedule(channel.as_deref(), *from, *to)
+            }
             Form::Recover { at } => self.recover(*at),
             Form::Prune { before, limit } => self.prune(*before, *limit),
         }
@@ -243,7 +247,14 @@ impl<'c> Writes<'c> {
         for seq in place.superseded {
             supersede.execute([seq, line.1, state])?;
         }
-        Ok(stored::nanos(place.due_at))
+        let due_at = stored::nanos(place.due_at);
+        let mut hurry = self
+            .connection
+            .prepare_cached("UPDATE deliveries SET due_at = ?3 WHERE seq = ?1 AND channel = ?2")?;
+        for seq in place.hurried {
+            hurry.execute([seq, line.1, due_at])?;
+        }
+        Ok(due_at)
     }
 
     /// The deliveries of a line in the order of their steps: the unfinished ones, which are few, and of the finished
@@ -313,6 +324,24 @@ impl<'c> Writes<'c> {
              WHERE seq = (SELECT seq FROM events WHERE id = ?1) AND channel = ?2 AND state = 3",
         )?;
         Ok(done(statement.execute(params![event, channel, at])?))
+    }
+
+    fn reschedule(&mut self, channel: Option<&str>, from: i64, to: i64) -> Result<Ack, Fault> {
+        let Some(name) = channel else {
+            let mut statement = self.connection.prepare_cached(
+                "UPDATE deliveries INDEXED BY unfinished SET due_at = ?2 \
+                 WHERE state < 2 AND state = 0 AND due_at = ?1 AND tries = 0",
+            )?;
+            return Ok(done(statement.execute([from, to])?));
+        };
+        let Some(channel) = self.memory.words.find(self.connection, name)? else {
+            return Ok(Ack::Done(0));
+        };
+        let mut statement = self.connection.prepare_cached(
+            "UPDATE deliveries INDEXED BY unfinished SET due_at = ?3 \
+             WHERE state < 2 AND state = 0 AND channel = ?1 AND due_at = ?2 AND tries = 0",
+        )?;
+        Ok(done(statement.execute([channel, from, to])?))
     }
 
     fn recover(&self, at: i64) -> Result<Ack, Fault> {

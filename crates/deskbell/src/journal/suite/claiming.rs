@@ -247,3 +247,28 @@ pub(super) async fn previous(journal: Fresh) {
     let due = claim(journal, "a", 9, 9).await.due.remove(0);
     assert_eq!(due.previous, [receipt(Some("m1"))]);
 }
+
+pub(super) async fn reschedule(journal: Fresh) {
+    let journal = &*journal;
+    for number in 1..=2 {
+        let held = accept(notice(number)).due(&["a", "b"], at(500), Replaces::Nothing);
+        accepted(journal, held).await;
+    }
+    accepted(journal, accept(notice(3)).due(&["a"], at(501), Replaces::Nothing)).await;
+    accepted(journal, accept(notice(4)).to(&["a"])).await;
+    let tried = claim(journal, "a", 1, 4).await.due.remove(0);
+    record(journal, &tried, retry_at(500)).await;
+    let reschedule = |name: Option<&str>, from, to| Write::Reschedule {
+        channel: name.map(channel),
+        from: at(from),
+        to: at(to),
+    };
+    assert_eq!(put(journal, reschedule(Some("a"), 500, 20)).await, Ack::Done(2));
+    assert_eq!(put(journal, reschedule(Some("c"), 500, 20)).await, Ack::Done(0));
+    assert_eq!(numbers(&claim(journal, "a", 9, 20).await), [1, 2]);
+    assert_eq!(numbers(&claim(journal, "b", 9, 20).await), NONE);
+    assert_eq!(put(journal, reschedule(None, 500, 30)).await, Ack::Done(2));
+    assert_eq!(put(journal, reschedule(None, 500, 30)).await, Ack::Done(0));
+    assert_eq!(numbers(&claim(journal, "b", 9, 30).await), [1, 2]);
+    assert_eq!(numbers(&claim(journal, "a", 9, 501).await), [4, 3]);
+}

@@ -106,3 +106,15 @@ pub(super) async fn within_a_line(journal: Fresh) {
     assert_eq!(delivery(journal, 6, "a").await.due_at, at(6));
     assert_eq!(state(journal, 3, "a").await, DeliveryState::Pending);
 }
+
+pub(super) async fn hurries(journal: Fresh) {
+    let journal = &*journal;
+    let start = accept(step(1, "r", Phase::Start)).due(&["a", "b"], at(500), Replaces::Nothing);
+    accepted(journal, start).await;
+    let error = accept(step(3, "r", Phase::Error)).replacing(&["a"], Replaces::UpdatesAtOnce);
+    accepted(journal, error).await;
+    assert_eq!(delivery(journal, 1, "a").await.due_at, at(3));
+    assert_eq!(delivery(journal, 1, "b").await.due_at, at(500));
+    assert_eq!(send(journal, 3).await, 1);
+    assert_eq!(send(journal, 3).await, 3);
+}

@@ -177,6 +177,7 @@ fn read(call: &Call<'_>, arguments: &mut Arguments) -> Result<Report, Invalid> {
         source: call.caller.source(),
         content: Content { title, text, format: Format::Text, data },
         text_field: "message",
+        at_once: false,
         folder: call.caller.folder(),
         kind: Kind::Notice,
         to: Vec::new(),

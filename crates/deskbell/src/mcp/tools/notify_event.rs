@@ -159,6 +159,7 @@ fn read(call: &Call<'_>, arguments: &mut Arguments) -> Result<Report, Invalid> {
         source: call.caller.source(),
         content: Content { title: None, text, format: Format::Text, data: data.map(Value::Object) },
         text_field: "message",
+        at_once: false,
         folder: call.caller.folder(),
         kind: Kind::Run(RunStep { run, phase, step, progress, reported_at }),
         to: Vec::new(),

@@ -123,6 +123,7 @@ fn read(call: &Call<'_>, arguments: &mut Arguments) -> Result<Report, Invalid> {
         source: call.caller.source(),
         content: Content { title: Some(title), text, format: Format::Text, data: None },
         text_field: "content",
+        at_once: false,
         folder: call.caller.folder(),
         kind: Kind::Push,
         to,

@@ -94,6 +94,7 @@ fn options() -> String {
         ("At the top", None, ""),
         ("`[channels.NAME]`", Some("ChannelTable"), ""),
         ("`[[routes]]`", Some("RouteTable"), ""),
+        ("`[quiet]`", Some("QuietTable"), ""),
         ("`[tracing]`", Some("TracingTable"), ""),
         ("A rule of `targets`", Some("TargetTable"), ""),
         ("`[tracing.file]`", Some("LogFileTable"), ""),
