@@ -62,7 +62,19 @@ pub fn kind(name: &str) -> Option<&'static ChannelKind> {
 /// # Errors
 /// Says which part of the address is wrong, and never repeats the rest.
 pub fn from_url(address: &str) -> Result<FromUrl, ConfigError> {
-    url::read(KINDS, address)
+    from_url_with(address, Vec::new())
+}
+
+/// The channel that `address` stands for, with further parameters that go before those in it, and with `user`,
+/// `password`, `host` and `port` where they have these names.
+///
+/// # Errors
+/// Says which part of the address is wrong, and never repeats the rest.
+pub fn from_url_with(
+    address: &str,
+    settings: Vec<(String, String)>,
+) -> Result<FromUrl, ConfigError> {
+    url::read(KINDS, address, settings)
 }
 
 const KINDS: &[ChannelKind] = &[

@@ -276,6 +276,12 @@ impl ChannelKind {
         options.iter().find(|(_, value)| is_clear(value)).map(|(name, _)| name.clone())
     }
 
+    /// Whether something of these options must not be seen.
+    pub fn has_secrets(&self, options: &toml::Table) -> bool {
+        let options = toml::Value::Table(options.clone());
+        !secret::found_in(self.schema().as_value(), &options).is_empty()
+    }
+
     /// The setup guide, in Markdown.
     pub fn guide(&self) -> String {
         let schema = self.schema();

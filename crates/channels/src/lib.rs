@@ -35,7 +35,7 @@ pub mod reply;
 pub mod secret;
 mod tls;
 
-pub use catalog::{from_url, kind, kinds};
+pub use catalog::{from_url, from_url_with, kind, kinds};
 pub use channel::{
     About, Channel, ChannelKind, ConfigError, Limits, SendContext, SendError, Transport,
 };

@@ -53,7 +53,10 @@ impl Urls {
 }
 
 /// Parameters that Apprise takes with every address and that mean nothing here.
-const GENERAL: &[&str] = &["emojis", "verify", "cto", "rto", "tz", "store", "image", "footer"];
+const GENERAL: &[&str] = &[
+    "emojis", "verify", "redirect", "cto", "rto", "tz", "store", "retry", "wait", "optional",
+    "image", "footer",
+];
 
 /// An address in its parts, each without percent escapes.
 ///
@@ -85,12 +88,17 @@ pub struct FromUrl {
     pub manner: Manner,
 }
 
-/// The channel that `address` stands for.
+/// The channel that `address` with `settings` stands for.
 ///
 /// # Errors
 /// Says which part of the address is wrong, and never repeats the rest.
-pub(crate) fn read(kinds: &'static [ChannelKind], address: &str) -> Result<FromUrl, ConfigError> {
+pub(crate) fn read(
+    kinds: &'static [ChannelKind],
+    address: &str,
+    settings: Vec<(String, String)>,
+) -> Result<FromUrl, ConfigError> {
     let mut url = ServiceUrl::parse(address)?;
+    settings.into_iter().for_each(|(name, value)| url.set(name, value));
     let takes = |kind: &&ChannelKind| kind.urls.is_some_and(|urls| urls.take(&url));
     let Some((kind, urls)) = kinds.iter().find(takes).and_then(|kind| Some((kind, kind.urls?)))
     else {
@@ -131,7 +139,9 @@ fn manner(url: &mut ServiceUrl) -> Result<Manner, ConfigError> {
 
 fn unknown_scheme(kinds: &[ChannelKind], scheme: &str) -> ConfigError {
     let schemes = kinds.iter().filter_map(|kind| kind.urls).flat_map(|urls| urls.schemes);
+    let is_known = schemes.clone().any(|known| *known == scheme);
     let near = schemes
+        .filter(|_| !is_known)
         .map(|known| (strsim::jaro_winkler(known, scheme), known))
         .filter(|(likeness, _)| *likeness > 0.7)
         .max_by(|one, other| one.0.total_cmp(&other.0));
@@ -174,6 +184,32 @@ impl ServiceUrl {
             written,
             query: query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect(),
         })
+    }
+
+    /// Sets a part that has a name of its own, or the parameter `name`.
+    fn set(&mut self, name: String, value: String) {
+        match name.as_str() {
+            "user" => self.user = Some(value),
+            "pass" | "password" => self.password = Some(value),
+            "host" | "hostname" => {
+                self.authority = match self.authority.rsplit_once(':') {
+                    Some((_, port)) if !port.ends_with(']') => format!("{value}:{port}"),
+                    _ => value,
+                };
+            }
+            "port" => {
+                let host = match self.authority.rsplit_once(':') {
+                    Some((host, port)) if !port.ends_with(']') => host,
+                    _ => &self.authority,
+                };
+                self.authority = format!("{host}:{value}");
+            }
+            _ => {
+                let name = if name == "targets" { "to".to_owned() } else { name };
+                self.query.retain(|(known, _)| *known != name);
+                self.query.push((name, value));
+            }
+        }
     }
 
     /// Takes the places that the address names: what is left of its path, and its parameter `to`, with commas between

@@ -157,7 +157,7 @@ enum Command {
     History(history::Args),
     Runs(runs::Args),
     Why(why::Args),
-    /// Lists, tests and previews the channels.
+    /// Lists, tests, previews and imports the channels.
     Channel {
         #[command(subcommand)]
         command: channel::Command,

@@ -3,6 +3,7 @@
 pub mod check;
 pub mod file;
 pub mod finding;
+pub mod import;
 pub mod load;
 pub mod mcp_push;
 mod problem;

@@ -1,5 +1,6 @@
-//! `deskbell channel`: what is configured, whether it works, what would be sent.
+//! `deskbell channel`: what is configured, whether it works, what would be sent, what others have configured.
 
+mod import;
 mod preview;
 
 use deskbell_core::{ChannelName, clock::Clock as _, text};
@@ -37,6 +38,7 @@ pub(crate) enum Command {
         json: bool,
     },
     Preview(preview::Args),
+    Import(import::Args),
 }
 
 pub(crate) async fn run(command: Command, output: &Output) -> anyhow::Result<Exit> {
@@ -44,6 +46,7 @@ pub(crate) async fn run(command: Command, output: &Output) -> anyhow::Result<Exi
         Command::List { json } => list(&Client::of_this_user()?, json, output).await,
         Command::Test { name, json } => test(&Client::of_this_user()?, &name, json, output).await,
         Command::Preview(args) => preview::run(&args, output).await,
+        Command::Import(args) => import::run(&args, output),
     }
 }
 

@@ -22,6 +22,10 @@ use super::{
 pub struct Imported {
     /// The channels, by the name of their kind there.
     pub channels: BTreeMap<ChannelName, ChannelOptions>,
+    /// Where each channel is written.
+    pub places: BTreeMap<ChannelName, Place>,
+    /// The variables that are set, with their values.
+    pub values: BTreeMap<String, String>,
     /// Titles that are never pushed.
     pub skip_titles: Vec<String>,
     /// What is to be said about it.
@@ -47,7 +51,7 @@ fn described() -> impl Iterator<Item = (&'static str, Variables)> {
 pub fn import(variables: &BTreeMap<String, String>, config_sh: Option<(&Path, &str)>) -> Imported {
     let variables = Written::of(variables, config_sh);
     let set = variables.set();
-    let mut imported = Imported::default();
+    let mut imported = Imported { values: variables.values(), ..Imported::default() };
     for (kind, described) in described() {
         let Some((first, rest)) = described.needs.split_first() else {
             continue;
@@ -61,7 +65,7 @@ pub fn import(variables: &BTreeMap<String, String>, config_sh: Option<(&Path, &s
             }
             None => (described.read)(&set),
         };
-        match (options, described.name.parse()) {
+        match (options, described.name.parse::<ChannelName>()) {
             (Ok(options), Ok(name)) => {
                 let options = ChannelOptions {
                     quiet: None,
@@ -70,6 +74,7 @@ pub fn import(variables: &BTreeMap<String, String>, config_sh: Option<(&Path, &s
                     per_minute: None,
                     manner: Manner::default(),
                 };
+                imported.places.insert(name.clone(), place);
                 imported.channels.insert(name, options);
             }
             (Err(Wrong { variable, reason }), _) => {
@@ -113,6 +118,13 @@ impl<'a> Written<'a> {
 
     fn set(&self) -> Set<'a> {
         self.0.iter().map(|(name, (value, _))| (*name, *value)).collect()
+    }
+
+    fn values(&self) -> BTreeMap<String, String> {
+        self.0
+            .iter()
+            .map(|(name, (value, _))| ((*name).to_owned(), value.trim().to_owned()))
+            .collect()
     }
 
     fn place(&self, name: &str) -> Option<Place> {

@@ -1,6 +1,7 @@
 //! The commands.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
 
+mod import;
 mod telling;
 
 use std::{
