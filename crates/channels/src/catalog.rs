@@ -1,8 +1,11 @@
 //! The channel kinds that there are.
 
+mod aibotk;
 mod apprise_api;
 mod bark;
 mod brevo;
+mod chanify;
+mod chronocat;
 mod console;
 mod dingtalk_bot;
 mod discord_bot;
@@ -12,6 +15,7 @@ mod file;
 mod google_chat;
 mod gotify;
 mod ifttt;
+mod igot;
 mod jira_jsm;
 mod mailgun;
 mod matrix;
@@ -19,13 +23,18 @@ mod mattermost_bot;
 mod mattermost_webhook;
 mod mqtt;
 mod ntfy;
+mod onebot;
+mod openilink;
 mod opsgenie;
 mod pagerduty;
 mod postmark;
+mod prowl;
 mod pushbullet;
 mod pushdeer;
+mod pushme;
 mod pushover;
 mod pushplus;
+mod qmsg;
 mod resend;
 mod rocketchat_bot;
 mod rocketchat_webhook;
@@ -34,12 +43,20 @@ mod serverchan;
 mod slack_bot;
 mod slack_webhook;
 mod smtp;
+mod spugpush;
+mod synology_chat;
 mod teams_workflows;
 mod telegram;
 mod twilio_sms;
 mod webhook_json;
+mod webhook_template;
+mod wecom_app;
 mod wecom_bot;
+mod weplusbot;
+mod wpush;
 mod wxpusher;
+mod wxpusher_spt;
+mod xizhi;
 mod zulip;
 
 use crate::{
@@ -78,9 +95,12 @@ pub fn from_url_with(
 }
 
 const KINDS: &[ChannelKind] = &[
+    aibotk::KIND,
     apprise_api::KIND,
     bark::KIND,
     brevo::KIND,
+    chanify::KIND,
+    chronocat::KIND,
     console::KIND,
     dingtalk_bot::KIND,
     discord_bot::KIND,
@@ -90,6 +110,7 @@ const KINDS: &[ChannelKind] = &[
     google_chat::KIND,
     gotify::KIND,
     ifttt::KIND,
+    igot::KIND,
     jira_jsm::KIND,
     mailgun::KIND,
     matrix::KIND,
@@ -97,13 +118,18 @@ const KINDS: &[ChannelKind] = &[
     mattermost_webhook::KIND,
     mqtt::KIND,
     ntfy::KIND,
+    onebot::KIND,
+    openilink::KIND,
     opsgenie::KIND,
     pagerduty::KIND,
     postmark::KIND,
+    prowl::KIND,
     pushbullet::KIND,
     pushdeer::KIND,
+    pushme::KIND,
     pushover::KIND,
     pushplus::KIND,
+    qmsg::KIND,
     resend::KIND,
     rocketchat_bot::KIND,
     rocketchat_webhook::KIND,
@@ -112,11 +138,19 @@ const KINDS: &[ChannelKind] = &[
     slack_bot::KIND,
     slack_webhook::KIND,
     smtp::KIND,
+    spugpush::KIND,
+    synology_chat::KIND,
     teams_workflows::KIND,
     telegram::KIND,
     twilio_sms::KIND,
     webhook_json::KIND,
+    webhook_template::KIND,
+    wecom_app::KIND,
     wecom_bot::KIND,
+    weplusbot::KIND,
+    wpush::KIND,
     wxpusher::KIND,
+    wxpusher_spt::KIND,
+    xizhi::KIND,
     zulip::KIND,
 ];

@@ -27,6 +27,7 @@ pub mod address;
 mod fields;
 mod guard;
 pub mod http;
+mod lent;
 pub mod mail;
 mod mail_api;
 mod mail_url;

@@ -12,6 +12,8 @@ pub use crate::{
         About, Channel, ChannelKind, ConfigError, Limits, SendContext, SendError, Transport,
     },
     fields::present,
+    http::Request,
+    lent::LentToken,
     render::{Dialect, mark},
     reply::{Reply, receipt},
     secret::Secret,

@@ -84,7 +84,11 @@ fn collect(schema: &Value, value: &toml::Value, found: &mut Vec<String>) {
     }
     match value {
         toml::Value::String(text) if schema.get("writeOnly") == Some(&Value::Bool(true)) => {
-            found.extend(secret_parts(text));
+            let parts = secret_parts(text);
+            if schema.get("template") == Some(&Value::Bool(true)) {
+                found.extend(parts.iter().flat_map(|part| pieces(part)));
+            }
+            found.extend(parts);
         }
         toml::Value::String(text) => found.extend(login_in(text)),
         toml::Value::Table(table) => {
@@ -126,6 +130,12 @@ fn secret_parts(value: &str) -> Vec<String> {
         parts.push(path);
     }
     parts
+}
+
+/// What stands between the places of a template that a message fills in.
+fn pieces(template: &str) -> Vec<String> {
+    let pieces = template.split("$title").flat_map(|piece| piece.split("$content"));
+    pieces.filter(|piece| piece.len() >= PATH_MASKED_FROM).map(str::to_owned).collect()
 }
 
 /// What stands behind the scheme in the value of an `Authorization` header: far ends repeat it alone.

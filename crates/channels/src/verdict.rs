@@ -44,6 +44,8 @@ pub enum Success {
     NoPage,
     /// A body that is one of these words.
     Body(&'static [&'static str]),
+    /// A body with this text in it.
+    Holding(&'static str),
     /// A field of the body that is one of these values, as JSON writes them without quotes.
     Field(&'static str, &'static [&'static str]),
     /// A field of the body that is there, usually the id of the message.
@@ -200,6 +202,7 @@ impl Verdict {
                 true
             }
             Success::Body(words) => reply.text().is_some_and(|text| words.contains(&text.trim())),
+            Success::Holding(text) => reply.text().is_some_and(|body| body.contains(text)),
             Success::Field(pointer, values) => {
                 let found = answer.clone()?.pointer(pointer).and_then(written);
                 let Some(found) = found else { return Err(Self::without_verdict(title)) };
@@ -246,9 +249,14 @@ impl Verdict {
         let pointer = match (self.code, self.success) {
             (Some(pointer), _) | (None, Success::Field(pointer, _)) => pointer,
             (None, Success::Body(_)) => return reply.text().map(|text| text.trim().to_owned()),
-            (None, Success::Status | Success::Empty | Success::NoPage | Success::Present(_)) => {
-                return None;
-            }
+            (
+                None,
+                Success::Status
+                | Success::Empty
+                | Success::NoPage
+                | Success::Holding(_)
+                | Success::Present(_),
+            ) => return None,
         };
         answer?.pointer(pointer).and_then(written)
     }
@@ -315,6 +323,7 @@ impl Verdict {
             Success::Empty => "status 200 to 299 and an empty body".to_owned(),
             Success::NoPage => "status 200 to 299 and no web page".to_owned(),
             Success::Body(words) => format!("status 200 to 299 and the body {}", quoted(words)),
+            Success::Holding(text) => format!("status 200 to 299 and a body with `{text}`"),
             Success::Field(pointer, values) => {
                 format!("status 200 to 299 and {} is {}", field(pointer), quoted(values))
             }

@@ -28,12 +28,6 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<WebhookJson>(About {
     examples: &["jsons://hooks.example.com/deskbell/9f86d081884c7d65?+X-Team=team-secret-77"],
     read,
     ..Urls::NONE
-})
-.with_variables(Variables {
-    name: "webhook",
-    needs: &["WEBHOOK_URL"],
-    takes: &["WEBHOOK_METHOD", "WEBHOOK_BODY", "WEBHOOK_HEADERS"],
-    read: variables,
 });
 
 /// Hands each message as JSON to a program of yours.
@@ -79,32 +73,6 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         ("url", Some(address.url().as_str().into())),
         ("headers", (!headers.is_empty()).then(|| headers.into())),
     ]))
-}
-
-/// The address and headers of a custom webhook. One with a text of its own would get ours instead, which nothing there
-/// expects, so it is left out.
-fn variables(set: &Set<'_>) -> Result<toml::Table, Wrong> {
-    if set.get("WEBHOOK_BODY").is_some() {
-        return Err(Wrong { variable: "WEBHOOK_BODY", reason: "templates are not supported" });
-    }
-    if set.get("WEBHOOK_METHOD").is_some_and(|method| !method.eq_ignore_ascii_case("post")) {
-        return Err(Wrong { variable: "WEBHOOK_METHOD", reason: "expected POST" });
-    }
-    let address = set.get("WEBHOOK_URL").unwrap_or_default();
-    if address.contains("$title") || address.contains("$content") {
-        return Err(Wrong { variable: "WEBHOOK_URL", reason: "templates are not supported" });
-    }
-    let mut table = set.table(&[("url", "WEBHOOK_URL")]);
-    let headers = set.get("WEBHOOK_HEADERS").unwrap_or_default();
-    let headers: toml::Table = headers
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .map(|(name, value)| (name.trim().to_owned(), value.trim().into()))
-        .collect();
-    if !headers.is_empty() {
-        table.insert("headers".to_owned(), headers.into());
-    }
-    Ok(table)
 }
 
 #[async_trait]

@@ -141,7 +141,7 @@ pub(super) fn fields(message: &Message) -> Value {
 }
 
 /// Whether all places were told. Where one was not, another try would tell the others twice, so it is none for good.
-fn every_place(cx: &SendContext, answer: &Value) -> Result<(), SendError> {
+pub(super) fn every_place(cx: &SendContext, answer: &Value) -> Result<(), SendError> {
     let places = answer.get("data").and_then(Value::as_array).into_iter().flatten();
     let mut refused = places
         .filter(|place| place.get("code").and_then(Value::as_i64).is_some_and(|code| code != 1000));

@@ -87,6 +87,12 @@ fn section(page: &mut String, kind: &ChannelKind) {
         let urls: Vec<_> = urls.examples.iter().map(|url| format!("`{url}`")).collect();
         writeln!(page, "\nAs an address: {}", urls.join(", ")).unwrap();
     }
+    if let Some(variables) = kind.variables {
+        let names: Vec<_> = variables.needs.iter().chain(variables.takes).collect();
+        let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+        let name = variables.name;
+        writeln!(page, "\nAs variables of mcp-push, named `{name}`: {}", names.join(", ")).unwrap();
+    }
     writeln!(
         page,
         "\nLimits: {}.\nSuccess: {}.\nThe far end's documentation: <{}>",

@@ -19,6 +19,7 @@ mod mail;
 mod mqtt;
 mod recipe;
 mod telegram;
+mod wecom_app;
 
 use deskbell_channels::{Channel, ChannelKind, SendContext, SendError, deliver, kind};
 use deskbell_core::{Message, delivery::Receipt};

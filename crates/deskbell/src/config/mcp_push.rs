@@ -196,10 +196,16 @@ mod tests {
             "token = '1:a'\nchat_id = '42'\napi = 'tg.example'\nproxy = 'http://me:pw@p.example:3128'",
         );
         check(
-            &[("WEBHOOK_URL", "https://h.example/x"), ("WEBHOOK_HEADERS", "A: 1\nB: x:y")],
+            &[
+                ("WEBHOOK_URL", "https://h.example/x"),
+                ("WEBHOOK_METHOD", "post"),
+                ("WEBHOOK_BODY", "text: $title $content"),
+                ("WEBHOOK_HEADERS", "A: 1\nB: x:y"),
+            ],
             "webhook",
-            "webhook_json",
-            "url = 'https://h.example/x'\nheaders = { A = '1', B = 'x:y' }",
+            "webhook_template",
+            "url = 'https://h.example/x'\nmethod = 'POST'\nbody = 'text: $title $content'
+            headers = { A = '1', B = 'x:y' }",
         );
     }
 
@@ -258,6 +264,90 @@ mod tests {
             "wxpusher",
             "wxpusher",
             "token = 'AT_1'\nusers = ['UID_a', 'UID_b']\ntopics = [7]",
+        );
+    }
+
+    #[test]
+    fn chinese_chats_are_read_as_qinglong_reads_them_row_111() {
+        check(
+            &[("QYWX_AM", "corp,secret,ada|grace,1000002,0")],
+            "wecom_app",
+            "wecom_app",
+            "corp_id = 'corp'\nsecret = 'secret'\nusers = ['ada', 'grace']\nagent = 1000002",
+        );
+        check(
+            &[("QYWX_AM", "corp,secret,,7,m3d1a"), ("QYWX_ORIGIN", "https://proxy.example")],
+            "wecom_app",
+            "wecom_app",
+            "corp_id = 'corp'\nsecret = 'secret'\nusers = ['@all']\nagent = 7\nthumb_media_id = 'm3d1a'\nserver = 'https://proxy.example'",
+        );
+        check(&[("IGOT_PUSH_KEY", "k")], "igot", "igot", "key = 'k'");
+        check(&[("PUSHME_KEY", "k")], "pushme", "pushme", "key = 'k'");
+        check(
+            &[("AIBOTK_KEY", "k"), ("AIBOTK_TYPE", "room"), ("AIBOTK_NAME", "builds")],
+            "aibotk",
+            "aibotk",
+            "key = 'k'\nroom = 'builds'",
+        );
+        check(
+            &[("WE_PLUS_BOT_TOKEN", "t"), ("WE_PLUS_BOT_VERSION", "personal")],
+            "weplusbot",
+            "weplusbot",
+            "token = 't'\nversion = 'personal'",
+        );
+        check(
+            &[("WXPUSHER_SPT_LIST", "SPT_a, SPT_b")],
+            "wxpusher_spt",
+            "wxpusher_spt",
+            "token = ['SPT_a', 'SPT_b']",
+        );
+        check(
+            &[("OPENILINK_APP_TOKEN", "t"), ("OPENILINK_CONTEXT_TOKEN", "c")],
+            "openilink",
+            "openilink",
+            "token = 't'\ncontext_token = 'c'",
+        );
+        check(
+            &[
+                (
+                    "CHAT_URL",
+                    "https://nas.example/webapi/entry.cgi?api=SYNO.Chat.External&method=incoming&version=2&token=",
+                ),
+                ("CHAT_TOKEN", "%22t%22"),
+            ],
+            "synology_chat",
+            "synology_chat",
+            "server = 'https://nas.example'\ntoken = '%22t%22'",
+        );
+    }
+
+    #[test]
+    fn qq_bots_are_read_as_qinglong_reads_them_row_111() {
+        check(
+            &[("QMSG_KEY", "k"), ("QMSG_TYPE", "group")],
+            "qmsg",
+            "qmsg",
+            "key = 'k'\nto = 'group'",
+        );
+        check(
+            &[
+                ("GOBOT_URL", "http://127.0.0.1:5700/send_group_msg"),
+                ("GOBOT_QQ", "group_id=7"),
+                ("GOBOT_TOKEN", "t"),
+            ],
+            "gobot",
+            "onebot",
+            "server = 'http://127.0.0.1:5700'\nusers = []\ngroups = [7]\ntoken = 't'",
+        );
+        check(
+            &[
+                ("CHRONOCAT_URL", "http://127.0.0.1:16530"),
+                ("CHRONOCAT_QQ", "user_id=1;group_id=2;user_id=3"),
+                ("CHRONOCAT_TOKEN", "t"),
+            ],
+            "chronocat",
+            "chronocat",
+            "server = 'http://127.0.0.1:16530'\ntoken = 't'\nusers = [1, 3]\ngroups = [2]",
         );
     }
 
@@ -332,15 +422,14 @@ mod tests {
     }
 
     #[test]
-    fn webhooks_with_templates_are_left_out() {
-        for (name, value) in [
-            ("WEBHOOK_BODY", "text: $title"),
-            ("WEBHOOK_METHOD", "GET"),
-            ("WEBHOOK_URL", "https://h.example/$title"),
-        ] {
-            let imported = imported(&[("WEBHOOK_URL", "https://h.example"), (name, value)], "");
-            assert!(imported.channels.is_empty() && imported.findings.len() == 1, "{name}");
-        }
+    fn a_webhook_that_would_say_nothing_is_left_out() {
+        let set = [("WEBHOOK_URL", "https://h.example"), ("WEBHOOK_METHOD", "POST")];
+        let imported = imported(&set, "");
+        assert!(imported.channels.is_empty());
+        assert_eq!(
+            imported.findings[0].to_string(),
+            "variable WEBHOOK_URL: `channels.webhook`: WEBHOOK_URL: neither it nor WEBHOOK_BODY has $title or $content"
+        );
     }
 
     #[test]

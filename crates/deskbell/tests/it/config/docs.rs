@@ -129,13 +129,3 @@ fn options() -> String {
     }
     text
 }
-
-#[test]
-fn the_document_names_every_variable_of_mcp_push() {
-    let text = tree::read("docs/config.md");
-    for name in
-        ["CONSOLE", "DD_BOT_TOKEN", "NTFY_TOPIC", "SMTP_SERVER", "TG_BOT_TOKEN", "WEBHOOK_URL"]
-    {
-        assert!(text.contains(&format!("`{name}`")), "{name}");
-    }
-}
