@@ -168,8 +168,13 @@ impl Gathered {
     ) {
         match read {
             Ok(FromUrl { kind, options, manner }) => {
-                let channel =
-                    ChannelOptions { kind: kind.to_owned(), options, per_minute: None, manner };
+                let channel = ChannelOptions {
+                    kind: kind.to_owned(),
+                    options,
+                    per_minute: None,
+                    manner,
+                    quiet: None,
+                };
                 self.take(Found { place, names: tags, channel });
             }
             Err(reason) => self.leave(place, tags, reason),
