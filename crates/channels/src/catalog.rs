@@ -18,9 +18,11 @@ mod ifttt;
 mod igot;
 mod jira_jsm;
 mod mailgun;
+mod mastodon;
 mod matrix;
 mod mattermost_bot;
 mod mattermost_webhook;
+mod messagebird;
 mod mqtt;
 mod ntfy;
 mod onebot;
@@ -36,6 +38,7 @@ mod pushover;
 mod pushplus;
 mod qmsg;
 mod resend;
+mod revolt;
 mod rocketchat_bot;
 mod rocketchat_webhook;
 mod sendgrid;
@@ -48,6 +51,8 @@ mod synology_chat;
 mod teams_workflows;
 mod telegram;
 mod twilio_sms;
+mod viber;
+mod vonage;
 mod webhook_json;
 mod webhook_template;
 mod wecom_app;
@@ -113,9 +118,11 @@ const KINDS: &[ChannelKind] = &[
     igot::KIND,
     jira_jsm::KIND,
     mailgun::KIND,
+    mastodon::KIND,
     matrix::KIND,
     mattermost_bot::KIND,
     mattermost_webhook::KIND,
+    messagebird::KIND,
     mqtt::KIND,
     ntfy::KIND,
     onebot::KIND,
@@ -131,6 +138,7 @@ const KINDS: &[ChannelKind] = &[
     pushplus::KIND,
     qmsg::KIND,
     resend::KIND,
+    revolt::KIND,
     rocketchat_bot::KIND,
     rocketchat_webhook::KIND,
     sendgrid::KIND,
@@ -143,6 +151,8 @@ const KINDS: &[ChannelKind] = &[
     teams_workflows::KIND,
     telegram::KIND,
     twilio_sms::KIND,
+    viber::KIND,
+    vonage::KIND,
     webhook_json::KIND,
     webhook_template::KIND,
     wecom_app::KIND,

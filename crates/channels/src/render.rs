@@ -49,11 +49,13 @@ pub enum Dialect {
     Zulip,
     /// The Markdown of Rocket.Chat, text included, which reads no backslashes.
     RocketChat,
+    /// Without any marks, for networks in which `@name` calls somebody.
+    Unmentioned,
 }
 
 impl Dialect {
     /// All dialects.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Plain,
         Self::Markdown,
         Self::TelegramHtml,
@@ -71,6 +73,7 @@ impl Dialect {
         Self::AdaptiveCard,
         Self::Zulip,
         Self::RocketChat,
+        Self::Unmentioned,
     ];
 
     /// The text of `message` in this dialect.
@@ -92,6 +95,16 @@ impl Dialect {
             Format::Markdown => self.escaped(title),
         };
         format!("{open}{mark}{title}{close}\n\n{body}")
+    }
+
+    /// The title of `message` and its text without a mark of the level, for text messages, where one emoji doubles what
+    /// they cost.
+    pub fn unmarked(self, message: &Message) -> String {
+        let body = self.body(message);
+        match &message.title {
+            Some(title) => format!("{}\n{body}", self.escaped(title)),
+            None => body,
+        }
     }
 
     /// Whether a text without Markdown goes out as such, without marks or escapes.
@@ -170,6 +183,7 @@ impl Dialect {
             Self::AdaptiveCard => &marks::ADAPTIVE_CARD,
             Self::Zulip => &marks::ZULIP,
             Self::RocketChat => &marks::ROCKET_CHAT,
+            Self::Unmentioned => &marks::UNMENTIONED,
         }
     }
 }

@@ -114,11 +114,7 @@ impl Channel for Twilio {
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
-        let body = KIND.about.dialect.body(message);
-        let text = match &message.title {
-            Some(title) => format!("{title}\n{body}"),
-            None => body,
-        };
+        let text = KIND.about.dialect.unmarked(message);
         let to = self.to.at(cx);
         let by_service = self.from.starts_with("MG");
         let whatsapp =

@@ -223,6 +223,9 @@ pub(super) const ROCKET_CHAT: Marks = Marks {
 
 pub(super) const ZULIP: Marks = Marks { italic: ("*", "*"), heading: ("**", "**"), ..ROCKET_CHAT };
 
+pub(super) const UNMENTIONED: Marks =
+    Marks { escape: unmentioned, escape_code: unmentioned, ..PLAIN };
+
 /// Cards know no code, quotes or headings (learn.microsoft.com, "Text features in Adaptive Cards").
 pub(super) const ADAPTIVE_CARD: Marks = Marks {
     bold: ("**", "**"),
@@ -308,7 +311,7 @@ fn escaped(text: &str, means: impl Fn(char, Option<char>) -> bool) -> String {
 }
 
 /// Text in which nobody is called: an invisible joiner takes the meaning of an `@` before a name, and of Slack's
-/// `<!channel>`, which Mattermost reads too.
+/// `<!channel>`, which Mattermost reads too, and of Revolt's roles.
 pub(super) fn unmentioned(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     let mut previous = ' ';
@@ -322,7 +325,7 @@ pub(super) fn unmentioned(text: &str) -> String {
         }
         previous = character;
     }
-    ["<!channel", "<!here", "<!all", "<!everyone"].iter().fold(written, |text, call| {
+    ["<!channel", "<!here", "<!all", "<!everyone", "<%0"].iter().fold(written, |text, call| {
         if text.contains(call) { text.replace(call, &call.replace('<', "<\u{2060}")) } else { text }
     })
 }
