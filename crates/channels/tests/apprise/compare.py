@@ -127,8 +127,9 @@ def fields(request):
 
 
 def plain(text):
-    """A text without escapes and joiners, in words."""
-    text = html.unescape(html.unescape(text)).replace("\u2060", "").replace("\\", "")
+    """A text without escapes, joiners and the marks of Markdown, in words."""
+    text = html.unescape(html.unescape(text)).replace("\u2060", "")
+    text = re.sub(r"</?(b|strong|i|em|p|ul|li|h3|br)\b[^>]*>|[\\*_`#•-]", "", text)
     return re.sub(r"\s+", " ", text)
 
 
