@@ -2,14 +2,17 @@
 
 mod aibotk;
 mod apprise_api;
+mod aws_sns;
 mod bark;
 mod brevo;
 mod chanify;
 mod chronocat;
+mod cloudevents;
 mod console;
 mod dingtalk_bot;
 mod discord_bot;
 mod discord_webhook;
+mod exec;
 mod feishu_bot;
 mod file;
 mod google_chat;
@@ -43,11 +46,14 @@ mod rocketchat_bot;
 mod rocketchat_webhook;
 mod sendgrid;
 mod serverchan;
+mod ses;
 mod slack_bot;
 mod slack_webhook;
 mod smtp;
 mod spugpush;
 mod synology_chat;
+mod syslog_local;
+mod syslog_remote;
 mod teams_workflows;
 mod telegram;
 mod twilio_sms;
@@ -102,14 +108,17 @@ pub fn from_url_with(
 const KINDS: &[ChannelKind] = &[
     aibotk::KIND,
     apprise_api::KIND,
+    aws_sns::KIND,
     bark::KIND,
     brevo::KIND,
     chanify::KIND,
     chronocat::KIND,
+    cloudevents::KIND,
     console::KIND,
     dingtalk_bot::KIND,
     discord_bot::KIND,
     discord_webhook::KIND,
+    exec::KIND,
     feishu_bot::KIND,
     file::KIND,
     google_chat::KIND,
@@ -143,11 +152,14 @@ const KINDS: &[ChannelKind] = &[
     rocketchat_webhook::KIND,
     sendgrid::KIND,
     serverchan::KIND,
+    ses::KIND,
     slack_bot::KIND,
     slack_webhook::KIND,
     smtp::KIND,
     spugpush::KIND,
     synology_chat::KIND,
+    syslog_local::KIND,
+    syslog_remote::KIND,
     teams_workflows::KIND,
     telegram::KIND,
     twilio_sms::KIND,

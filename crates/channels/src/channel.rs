@@ -183,6 +183,8 @@ pub enum Transport {
     Smtp,
     /// By an MQTT broker.
     Mqtt,
+    /// By records of syslog, which nobody acknowledges.
+    Syslog,
     /// On this machine.
     Local,
 }

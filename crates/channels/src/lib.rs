@@ -24,6 +24,7 @@ mod envelope;
 pub mod render;
 
 pub mod address;
+mod aws;
 mod fields;
 mod guard;
 pub mod http;
@@ -34,6 +35,7 @@ mod mail_url;
 mod mail_variables;
 pub mod reply;
 pub mod secret;
+mod syslog;
 mod tls;
 
 pub use catalog::{from_url, from_url_with, kind, kinds};

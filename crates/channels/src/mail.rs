@@ -7,6 +7,7 @@ use std::{
 };
 
 use aws_lc_rs::digest;
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use deskbell_core::{
     Level, Message,
     text::{self, Unit},
@@ -44,6 +45,16 @@ impl MailAddress {
     /// The address without the name.
     pub(crate) fn address(&self) -> &str {
         self.0.email.as_ref()
+    }
+
+    /// The address with its name, where other letters than those of ASCII are encoded (RFC 2047).
+    pub(crate) fn in_ascii(&self) -> String {
+        match self.name() {
+            Some(name) if !name.is_ascii() => {
+                format!("=?UTF-8?B?{}?= <{}>", BASE64_STANDARD.encode(name), self.address())
+            }
+            _ => self.to_string(),
+        }
     }
 
     /// The name, if there is one.

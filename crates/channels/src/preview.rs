@@ -31,7 +31,7 @@ impl Preview {
     fn of(kind: &ChannelKind) -> Self {
         let answer = match kind.about.transport {
             Transport::Http { accepted, .. } => accepted,
-            Transport::Smtp | Transport::Mqtt | Transport::Local => "",
+            Transport::Smtp | Transport::Mqtt | Transport::Syslog | Transport::Local => "",
         };
         Self(Arc::new(Mutex::new(Notes { requests: Vec::new(), answer })))
     }

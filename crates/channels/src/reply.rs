@@ -116,6 +116,15 @@ impl Reply {
         })
     }
 
+    /// This answer with a body that `read` makes of its text, for far ends that do not speak JSON.
+    pub(crate) fn reading(self, read: impl FnOnce(&str) -> Value) -> Self {
+        let body = match self.text().map(read) {
+            Some(value) => Ok(value.to_string().into_bytes()),
+            None => self.body,
+        };
+        Self { body, ..self }
+    }
+
     /// The receipt whose message id is at `pointer` in the body.
     ///
     /// # Errors

@@ -175,6 +175,8 @@ pub(crate) fn long_text_goes_out_whole(kind: &'static ChannelKind) {
     let requests = previewed(kind, &message(&words(length), Format::Text), false);
     let told =
         requests.iter().flat_map(texts).map(|text| visible(&text)).collect::<Vec<_>>().join("\n");
+    // Where everything stands on one line, line breaks are written out.
+    let told = told.replace("\\n", "\n");
     let told: Vec<_> = told
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| word.starts_with("word"))

@@ -88,7 +88,7 @@ pub(crate) fn attempt_at_port(
             options.insert("host".to_owned(), toml::Value::from("127.0.0.1"));
             options.insert("port".to_owned(), toml::Value::from(i64::from(port)));
         }
-        Transport::Local => panic!("{} has no network", kind.about.name),
+        Transport::Syslog | Transport::Local => panic!("{} has no network", kind.about.name),
     }
     let channel = kind.build(options).unwrap();
     let cx = SendContext { timeout, ..context(message, stand_in.as_deref()) };

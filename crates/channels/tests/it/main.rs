@@ -14,10 +14,12 @@ mod sample;
 mod addresses;
 mod dingtalk;
 mod docs;
+mod exec;
 mod http;
 mod mail;
 mod mqtt;
 mod recipe;
+mod syslog;
 mod telegram;
 mod wecom_app;
 
