@@ -55,3 +55,9 @@ pub(crate) fn source(message: &Message) -> &str {
     let named = [&source.project, &source.host, &source.client];
     named.into_iter().find_map(|name| name.as_deref()).unwrap_or("deskbell")
 }
+
+/// Whether `text` is a UUID, as services write their ids and keys.
+pub(crate) fn is_uuid(text: &str) -> bool {
+    let groups = text.split('-').map(str::len);
+    groups.eq([8, 4, 4, 4, 12]) && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
+}

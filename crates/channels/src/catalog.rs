@@ -9,17 +9,29 @@ mod chanify;
 mod chronocat;
 mod cloudevents;
 mod console;
+mod dingtalk_app;
 mod dingtalk_bot;
 mod discord_bot;
 mod discord_webhook;
 mod exec;
+mod feishu_app;
 mod feishu_bot;
 mod file;
+mod goalert;
 mod google_chat;
 mod gotify;
+mod home_assistant;
+mod httpsms;
 mod ifttt;
 mod igot;
+mod ilert;
+mod incidentio;
 mod jira_jsm;
+mod join;
+mod kodi;
+mod kook;
+mod lametric;
+mod line;
 mod mailgun;
 mod mastodon;
 mod matrix;
@@ -27,8 +39,10 @@ mod mattermost_bot;
 mod mattermost_webhook;
 mod messagebird;
 mod mqtt;
+mod nextcloud_talk;
 mod ntfy;
 mod onebot;
+mod onesignal;
 mod openilink;
 mod opsgenie;
 mod pagerduty;
@@ -39,6 +53,7 @@ mod pushdeer;
 mod pushme;
 mod pushover;
 mod pushplus;
+mod pushsafer;
 mod qmsg;
 mod resend;
 mod revolt;
@@ -47,23 +62,31 @@ mod rocketchat_webhook;
 mod sendgrid;
 mod serverchan;
 mod ses;
+mod signal;
+mod signl4;
+mod simplepush;
 mod slack_bot;
 mod slack_webhook;
 mod smtp;
+mod splunk_oncall;
 mod spugpush;
 mod synology_chat;
 mod syslog_local;
 mod syslog_remote;
 mod teams_workflows;
+mod techulus;
 mod telegram;
+mod threema;
 mod twilio_sms;
 mod viber;
 mod vonage;
+mod webex;
 mod webhook_json;
 mod webhook_template;
 mod wecom_app;
 mod wecom_bot;
 mod weplusbot;
+mod whatsapp_cloud;
 mod wpush;
 mod wxpusher;
 mod wxpusher_spt;
@@ -115,17 +138,29 @@ const KINDS: &[ChannelKind] = &[
     chronocat::KIND,
     cloudevents::KIND,
     console::KIND,
+    dingtalk_app::KIND,
     dingtalk_bot::KIND,
     discord_bot::KIND,
     discord_webhook::KIND,
     exec::KIND,
+    feishu_app::KIND,
     feishu_bot::KIND,
     file::KIND,
+    goalert::KIND,
     google_chat::KIND,
     gotify::KIND,
+    home_assistant::KIND,
+    httpsms::KIND,
     ifttt::KIND,
     igot::KIND,
+    ilert::KIND,
+    incidentio::KIND,
     jira_jsm::KIND,
+    join::KIND,
+    kodi::KIND,
+    kook::KIND,
+    lametric::KIND,
+    line::KIND,
     mailgun::KIND,
     mastodon::KIND,
     matrix::KIND,
@@ -133,8 +168,10 @@ const KINDS: &[ChannelKind] = &[
     mattermost_webhook::KIND,
     messagebird::KIND,
     mqtt::KIND,
+    nextcloud_talk::KIND,
     ntfy::KIND,
     onebot::KIND,
+    onesignal::KIND,
     openilink::KIND,
     opsgenie::KIND,
     pagerduty::KIND,
@@ -145,6 +182,7 @@ const KINDS: &[ChannelKind] = &[
     pushme::KIND,
     pushover::KIND,
     pushplus::KIND,
+    pushsafer::KIND,
     qmsg::KIND,
     resend::KIND,
     revolt::KIND,
@@ -153,23 +191,31 @@ const KINDS: &[ChannelKind] = &[
     sendgrid::KIND,
     serverchan::KIND,
     ses::KIND,
+    signal::KIND,
+    signl4::KIND,
+    simplepush::KIND,
     slack_bot::KIND,
     slack_webhook::KIND,
     smtp::KIND,
+    splunk_oncall::KIND,
     spugpush::KIND,
     synology_chat::KIND,
     syslog_local::KIND,
     syslog_remote::KIND,
     teams_workflows::KIND,
+    techulus::KIND,
     telegram::KIND,
+    threema::KIND,
     twilio_sms::KIND,
     viber::KIND,
     vonage::KIND,
+    webex::KIND,
     webhook_json::KIND,
     webhook_template::KIND,
     wecom_app::KIND,
     wecom_bot::KIND,
     weplusbot::KIND,
+    whatsapp_cloud::KIND,
     wpush::KIND,
     wxpusher::KIND,
     wxpusher_spt::KIND,

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use aws_lc_rs::digest;
 use deskbell_core::{
     DeliveryId, Message,
     delivery::{Failure, Receipt},
@@ -116,6 +117,14 @@ impl SendContext {
             (0, part) => format!("{}.{part}", self.delivery),
             (target, part) => format!("{}.{part}.{}", self.delivery, target + 1),
         }
+    }
+
+    /// The same id for far ends that take a UUID only (RFC 9562, version 8): the start of its SHA-256.
+    pub fn uuid(&self) -> String {
+        let digest = digest::digest(&digest::SHA256, self.id().as_bytes());
+        let mut bytes = [0; 16];
+        bytes.iter_mut().zip(digest.as_ref()).for_each(|(byte, digest)| *byte = *digest);
+        uuid::Builder::from_custom_bytes(bytes).into_uuid().to_string()
     }
 }
 

@@ -101,14 +101,9 @@ impl<'de> Deserialize<'de> for Responder {
             }
         };
         let name = rest.as_str();
-        let named = if is_uuid(name) { "id" } else { named };
+        let named = if alert::is_uuid(name) { "id" } else { named };
         Ok(Self(json!({ "type": kind, named: name })))
     }
-}
-
-fn is_uuid(text: &str) -> bool {
-    let groups = text.split('-').map(str::len);
-    groups.eq([8, 4, 4, 4, 12]) && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
 }
 
 /// The options that an address such as `opsgenie://user@KEY/#team` stands for.

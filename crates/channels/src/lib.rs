@@ -37,6 +37,7 @@ pub mod reply;
 pub mod secret;
 mod syslog;
 mod tls;
+mod token;
 
 pub use catalog::{from_url, from_url_with, kind, kinds};
 pub use channel::{

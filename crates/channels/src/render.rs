@@ -41,6 +41,10 @@ pub enum Dialect {
     Feishu,
     /// The few tags of HTML that Pushover knows. Plain text stays plain, because it is sent as such.
     PushoverHtml,
+    /// Markdown as it was reported, in which nobody is mentioned. Plain text stays plain, because it is sent as such.
+    Webex,
+    /// The `KMarkdown` of KOOK, text included.
+    Kook,
     /// Markdown for pages, text included, where a line break is a blank line.
     PageMarkdown,
     /// The part of Markdown that Adaptive Cards know. Plain text stays plain, because it is sent as such.
@@ -55,7 +59,7 @@ pub enum Dialect {
 
 impl Dialect {
     /// All dialects.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::Plain,
         Self::Markdown,
         Self::TelegramHtml,
@@ -69,6 +73,8 @@ impl Dialect {
         Self::WeCom,
         Self::Feishu,
         Self::PushoverHtml,
+        Self::Webex,
+        Self::Kook,
         Self::PageMarkdown,
         Self::AdaptiveCard,
         Self::Zulip,
@@ -118,6 +124,7 @@ impl Dialect {
                 | Self::Feishu
                 | Self::PushoverHtml
                 | Self::AdaptiveCard
+                | Self::Webex
         )
     }
 
@@ -128,7 +135,9 @@ impl Dialect {
             (Self::Feishu, Format::Text) => marks::without_feishu_calls(source),
             (Self::Markdown, _) => source.to_owned(),
             (_, Format::Text) if self.keeps_text() => source.to_owned(),
-            (Self::ChatMarkdown | Self::Zulip, Format::Markdown) => marks::unmentioned(source),
+            (Self::ChatMarkdown | Self::Zulip | Self::Webex, Format::Markdown) => {
+                marks::unmentioned(source)
+            }
             (_, Format::Text) => self.lines(source),
             (_, Format::Markdown) => {
                 let rendered = markdown::render(source, self.marks());
@@ -171,7 +180,7 @@ impl Dialect {
             Self::TelegramHtml => &marks::TELEGRAM,
             Self::Html => &marks::HTML,
             Self::DingTalk => &marks::DINGTALK,
-            Self::ChatMarkdown => &marks::CHAT,
+            Self::ChatMarkdown | Self::Webex => &marks::CHAT,
             Self::Discord => &marks::DISCORD,
             Self::Slack => &marks::SLACK,
             Self::GoogleChat => &marks::GOOGLE_CHAT,
@@ -179,6 +188,7 @@ impl Dialect {
             Self::WeCom => &marks::WECOM,
             Self::Feishu => &marks::FEISHU,
             Self::PushoverHtml => &marks::PUSHOVER,
+            Self::Kook => &marks::KOOK,
             Self::PageMarkdown => &marks::PAGE,
             Self::AdaptiveCard => &marks::ADAPTIVE_CARD,
             Self::Zulip => &marks::ZULIP,
@@ -340,6 +350,17 @@ mod tests {
             "| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n- [ ] open\n\n---\n~~gone~~",
             "a | b\n1 | 2\n\n- [x] done\n- [ ] open\n\n———\n\ngone",
         );
+    }
+
+    #[test]
+    fn nobody_is_called_in_kook_row_115() {
+        check(
+            Dialect::Kook,
+            "# Hi\n\n**now** (met)all(met) a*b",
+            "**Hi**\n\n**now** (\u{2060}met)all(\u{2060}met) a\\*b",
+        );
+        let text = Dialect::Kook.render(Format::Text, "(rol)1(rol) `x`\n");
+        assert_eq!(text, "(\u{2060}rol)1(\u{2060}rol) \\`x\\`\n");
     }
 
     #[test]

@@ -18,6 +18,11 @@ pub struct Targets<T> {
 }
 
 impl<T> Targets<T> {
+    /// One place.
+    pub const fn one(first: T) -> Self {
+        Self { first, others: Vec::new() }
+    }
+
     /// How many there are.
     pub const fn count(&self) -> usize {
         self.others.len() + 1

@@ -135,7 +135,8 @@ impl Channel for FeishuBot {
     }
 }
 
-fn content(message: &Message) -> Value {
+/// A text, or a card.
+pub(super) fn content(message: &Message) -> Value {
     let dialect = KIND.about.dialect;
     if message.format == Format::Text {
         return json!({ "text": dialect.titled(message) });

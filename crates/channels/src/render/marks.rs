@@ -203,6 +203,14 @@ pub(super) const FEISHU: Marks = Marks {
     ..PLAIN
 };
 
+/// KOOK calls people, roles and channels by tags such as `(met)all(met)`, and has no headings.
+pub(super) const KOOK: Marks = Marks {
+    heading: ("**", "**"),
+    escape: |text| without_kook_tags(&markdown(text)),
+    escape_code: |text| without_kook_tags(&without_fences(text)),
+    ..CHAT
+};
+
 pub(super) const PUSHOVER: Marks = Marks {
     bold: ("<b>", "</b>"),
     italic: ("<i>", "</i>"),
@@ -356,6 +364,12 @@ fn feishu(text: &str) -> String {
         .iter()
         .zip(["&#42;", "&#126;", "&#91;", "&#93;", "&#96;"])
         .fold(entities, |text, (character, entity)| text.replace(character, entity))
+}
+
+fn without_kook_tags(text: &str) -> String {
+    ["met", "rol", "chn", "emj", "ins", "spl"].iter().fold(text.to_owned(), |text, tag| {
+        text.replace(&format!("({tag})"), &format!("(\u{2060}{tag})"))
+    })
 }
 
 /// A block of code between fences.

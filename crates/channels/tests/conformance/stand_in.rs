@@ -7,7 +7,10 @@ use deskbell_channels::{
 };
 use deskbell_core::{Message, delivery::Receipt};
 use serde_json::Value;
-use wiremock::{Mock, MockServer, Request, ResponseTemplate, matchers::any};
+use wiremock::{
+    Mock, MockServer, Request, ResponseTemplate,
+    matchers::{any, body_string_contains},
+};
 
 use crate::sample::{context, now};
 
@@ -38,7 +41,7 @@ pub(crate) fn attempt(
     attempt_in(kind, message, &[], reply, |_| {})
 }
 
-/// Delivers `message` to a server that gives `first`, then only `rest`, with a context that `change` has changed.
+/// Delivers `message` to a server that gives `first` to requests that tell it, then only `rest`, with a context that `change` has changed.
 pub(crate) fn attempt_in(
     kind: &'static ChannelKind,
     message: &Message,
@@ -48,8 +51,13 @@ pub(crate) fn attempt_in(
 ) -> (Result<Receipt, SendError>, Vec<Request>) {
     block_on(async {
         let server = MockServer::start().await;
+        let told = message.body.split_whitespace().next().unwrap();
         for reply in first {
-            Mock::given(any()).respond_with(reply.clone()).up_to_n_times(1).mount(&server).await;
+            Mock::given(body_string_contains(told))
+                .respond_with(reply.clone())
+                .up_to_n_times(1)
+                .mount(&server)
+                .await;
         }
         Mock::given(any()).respond_with(rest).mount(&server).await;
         let mut cx = context(message, Some(&server.uri()));

@@ -84,3 +84,141 @@ fn apprise_servers_are_named_with_their_key() {
     );
     refuses("apprise://localhost", "the `apprise` address names no configuration key");
 }
+
+#[test]
+fn home_assistant_is_named_with_a_long_lived_token() {
+    let token = "eyJh.eyJp.c2ln";
+    check(
+        &format!("hassio://ha.local/{token}/mobile_app_x/notify.family?nid=bell"),
+        "home_assistant",
+        "server = 'http://ha.local:8123'\ntoken = 'eyJh.eyJp.c2ln'\n\
+         service = ['mobile_app_x', 'notify.family']\nnotification_id = 'bell'",
+    );
+    check(
+        &format!("hassios://ha.example.com/mobile_app_x/{token}?prefix=/ha"),
+        "home_assistant",
+        "server = 'https://ha.example.com/ha'\ntoken = 'eyJh.eyJp.c2ln'\nservice = 'mobile_app_x'",
+    );
+    refuses(
+        "hassio://ha.local/one/two",
+        "the `hassio` address has no long-lived token in its path; give it as `token`",
+    );
+}
+
+#[test]
+fn chats_are_named_with_their_tokens() {
+    check("line://abc/def+token=/U1?to=C2", "line", "token = 'abc/def+token='\nto = ['U1', 'C2']");
+    check(
+        "signals://u:p@signal.example.com/+15551/@dGVhbQ==/@group.x/+15552",
+        "signal",
+        "server = 'https://u:p@signal.example.com/'\nfrom = '+15551'\n\
+         to = ['group.dGVhbQ==', 'group.x', '+15552']",
+    );
+    check(
+        "signal://h:8080/+15551",
+        "signal",
+        "server = 'http://h:8080/'\nfrom = '+15551'\nto = '+15551'",
+    );
+    check(
+        "whatsapp://done:TOKEN@1065/1555?lang=de&:2=type&:1=body",
+        "whatsapp_cloud",
+        "token = 'TOKEN'\nphone_number_id = '1065'\nto = '1555'\ntemplate = 'done'\nlanguage = 'de'\n\
+         parameters = ['text', 'level']",
+    );
+    check(
+        "nctalks://bell:pw@cloud.example.com/r1?silent=yes&url_prefix=/nc",
+        "nextcloud_talk",
+        "server = 'https://cloud.example.com/nc'\nroom = 'r1'\nuser = 'bell'\npassword = 'pw'\nsilent = true",
+    );
+    check(
+        "simplepush://tok/a/b?priority=high&sptag=ci",
+        "simplepush",
+        "token = 'tok'\ntopic = ['a', 'b']\npriority = 4\ntag = 'ci'",
+    );
+    refuses(
+        "simplepush://pw@tok",
+        "the `simplepush` address has a password to encrypt with, which channels do not do",
+    );
+}
+
+#[test]
+fn bots_and_webhooks_are_told_apart() {
+    check("webex://HOOK", "webex", "webhook = 'HOOK'");
+    check("https://webexapis.com/v1/webhooks/incoming/HOOK", "webex", "webhook = 'HOOK'");
+    check("wxteams://TOKEN/room", "webex", "token = 'TOKEN'\nto = 'room'");
+    check("kook://KEY?mode=webhook", "kook", "webhook = 'KEY'");
+    check("https://www.kookapp.cn/api/v3/incoming/KEY", "kook", "webhook = 'KEY'");
+    let bot = "token = '1/MTA=/2nK=='\nto = ['4368', '@2418']";
+    check("kook://1%2FMTA=%2F2nK==/4368/@2418", "kook", bot);
+    check("kook://1/MTA=/2nK==/4368?to=@2418", "kook", bot);
+}
+
+#[test]
+fn smaller_services_are_named_as_apprise_names_them() {
+    check(
+        "ilert://KEY?priority=low&dedup=shop&route=web&action=map&+team=a",
+        "ilert",
+        "key = 'KEY'\npriority = 'low'\nalert_key = 'shop'\nrouting_key = 'web'\nlabels = { team = 'a' }",
+    );
+    let incident = "source = '01GW'\ntoken = 'tok'";
+    check("incidentio://01GW/tok", "incidentio", incident);
+    check("https://api.incident.io/v2/alert_events/http/01GW?token=tok", "incidentio", incident);
+    let key = "9b2d7c1e-3f4a-4c5d-8e6f-0a1b2c3d4e5f";
+    check(
+        &format!("goalert://localhost:8081/sub/{key}?dedup=shop"),
+        "goalert",
+        &format!("server = 'http://localhost:8081/sub'\nkey = '{key}'\ndedup = 'shop'"),
+    );
+    let splunk = "key = 'KEY'\nrouting_key = 'platform'";
+    check("splunk://platform@KEY", "splunk_oncall", splunk);
+    check(
+        "https://alert.victorops.com/integrations/generic/20131114/alert/KEY/platform",
+        "splunk_oncall",
+        splunk,
+    );
+    check(
+        "signl4://SECRET?filtering=yes&dedup=shop",
+        "signl4",
+        "secret = 'SECRET'\nexternal_id = 'shop'\nfiltering = true",
+    );
+    check(
+        "onesignal://tmpl:app@key/#all/@ada?lang=de",
+        "onesignal",
+        "app_id = 'app'\nkey = 'key'\nto = ['#all', '@ada']\ntemplate = 'tmpl'\nlanguage = 'de'",
+    );
+    check(
+        "lametrics://dev:KEY@clock.local?cycles=2&icon_type=alert",
+        "lametric",
+        "server = 'https://clock.local:4343'\nkey = 'KEY'\nicon_type = 'alert'\ncycles = 2",
+    );
+    refuses(
+        "lametric://TOKEN@com.lametric.941c/1",
+        "the `lametric` address is for LaMetric's cloud; channels tell the device itself",
+    );
+    check(
+        "xbmc://u:p@tv.local?duration=5",
+        "kodi",
+        "server = 'http://u:p@tv.local:8080/'\nduration = 5",
+    );
+    check(
+        "threema://*DESKBEL@pw/ECHOECHO",
+        "threema",
+        "from = '*DESKBEL'\nsecret = 'pw'\nto = 'ECHOECHO'",
+    );
+    check(
+        "httpsms://KEY@15551?from=15550&to=15552",
+        "httpsms",
+        "key = 'KEY'\nfrom = '+15550'\nto = ['+15551', '+15552']",
+    );
+    check(
+        "join://KEY/all?priority=high",
+        "join",
+        "key = 'KEY'\ndevice = 'group.all'\npriority = 1",
+    );
+    check(
+        "psafer://KEY/52?priority=2&sound=8",
+        "pushsafer",
+        "key = 'KEY'\ndevice = '52'\npriority = 2\nsound = 8",
+    );
+    check("push://KEY", "techulus", "key = 'KEY'");
+}
