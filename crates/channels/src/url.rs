@@ -424,7 +424,7 @@ mod tests {
         check(
             "tgram://110201543:AAHdq/-1001/?topic=7&silent=yes",
             "telegram",
-            "token = '110201543:AAHdq'\nchat_id = '-1001'\ntopic = 7",
+            "token = '110201543:AAHdq'\nchat_id = '-1001'\ntopic = 7\nsilent = true",
         );
         check("dingtalk://SECx@t0ken/", "dingtalk_bot", "token = 't0ken'\nsecret = 'SECx'");
         check(

@@ -26,22 +26,25 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
 })
 .with_urls(Urls {
     schemes: &["ntfy", "ntfys"],
-    examples: &["ntfy://builds-7f3a", "ntfys://user:password-1@push.example.com/builds"],
+    examples: &["ntfy://builds-7f3a", "ntfys://user:password-1@push.example.com/builds?priority=high&xtags=ci,tada&delay=10m"],
     read,
     ..Urls::NONE
 })
 .with_variables(Variables {
     name: "ntfy",
     needs: &["NTFY_TOPIC"],
-    takes: &["NTFY_URL", "NTFY_TOKEN", "NTFY_USERNAME", "NTFY_PASSWORD"],
+    takes: &["NTFY_URL", "NTFY_TOKEN", "NTFY_USERNAME", "NTFY_PASSWORD", "NTFY_PRIORITY"],
     read: |set| {
-        Ok(set.table(&[
+        let mut table = set.table(&[
             ("topic", "NTFY_TOPIC"),
             ("server", "NTFY_URL"),
             ("token", "NTFY_TOKEN"),
             ("user", "NTFY_USERNAME"),
             ("password", "NTFY_PASSWORD"),
-        ]))
+        ]);
+        let priority = set.number("NTFY_PRIORITY")?.map(toml::Value::from);
+        table.extend(url::options([("priority", priority)]));
+        Ok(table)
     },
 });
 
@@ -67,6 +70,23 @@ struct Ntfy {
     user: Option<String>,
     /// Password of the user.
     password: Option<Secret>,
+    /// Priority whatever the level, from 1 to 5.
+    priority: Option<u8>,
+    /// Further tags; those that are names of emoji stand before the title.
+    #[serde(default)]
+    tags: Vec<String>,
+    /// Address that a tap opens where a message has no link of its own.
+    click: Option<String>,
+    /// Address of a picture to show beside the message.
+    icon: Option<Address>,
+    /// Address of a file to attach.
+    attach: Option<Address>,
+    /// Name of that file.
+    filename: Option<String>,
+    /// Mail address that gets the message too.
+    email: Option<String>,
+    /// How long the server holds messages back, such as `30m`, or until when.
+    delay: Option<String>,
 }
 
 /// The name of a topic, as ntfy allows it.
@@ -91,7 +111,7 @@ fn public_server() -> Address {
 }
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
-    url.ignore(&["auth", "mode"]);
+    url.ignore(&["auth", "mode", "image"]);
     // Without a path the topic stands where the host does, and the server is the public one.
     let (topics, server) = match url.targets() {
         Some(topics) => (topics, Some(url.web()?)),
@@ -101,13 +121,37 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     if url.password.is_none() {
         token = token.or(user.take());
     }
-    Ok(url::options([
+    let priority = url.parameter("priority").map(|priority| match priority.as_str() {
+        "min" => Ok(1),
+        "low" => Ok(2),
+        "default" => Ok(3),
+        "high" => Ok(4),
+        "max" => Ok(5),
+        number => number.parse::<i64>().map_err(|_| url.wrong("has an unknown `priority`")),
+    });
+    let priority = priority.transpose()?;
+    let tags = url.parameter("xtags").map(|tags| {
+        let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty());
+        tags.map(toml::Value::from).collect::<Vec<_>>()
+    });
+    let mut table = url.table(&[
+        ("click", "click"),
+        ("icon", "avatar_url"),
+        ("attach", "attach"),
+        ("filename", "filename"),
+        ("email", "email"),
+        ("delay", "delay"),
+    ]);
+    table.extend(url::options([
+        ("priority", priority.map(toml::Value::from)),
+        ("tags", tags.map(Into::into)),
         ("topic", Some(topics)),
         ("server", server.map(Into::into)),
         ("token", token.map(Into::into)),
         ("user", user.map(Into::into)),
         ("password", url.password.take().map(Into::into)),
-    ]))
+    ]));
+    Ok(table)
 }
 
 #[async_trait]
@@ -117,6 +161,9 @@ impl Channel for Ntfy {
     }
 
     fn check(&self) -> Result<(), ConfigError> {
+        if self.priority.is_some_and(|priority| !(1..=5).contains(&priority)) {
+            return Err(ConfigError("`priority` is not right; expected 1 to 5".to_owned()));
+        }
         if self.user.is_some() != self.password.is_some() {
             return Err(ConfigError(
                 "`user` and `password` are set together or not at all".to_owned(),
@@ -141,16 +188,22 @@ impl Channel for Ntfy {
         // A message with the id of an earlier one takes its place, so a repeat is not seen twice.
         let own_id = format!("{}-{}", message.event, cx.part);
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.clone());
-        let publication = json!({
+        let own_tags = self.tags.iter().map(String::as_str);
+        let publication = present(json!({
             "topic": self.topic.at(cx).0,
             "title": message.title,
             "message": KIND.about.dialect.body(message),
             "markdown": message.format == Format::Markdown,
-            "priority": priority,
-            "tags": tag.into_iter().chain([message.context.as_str()]).collect::<Vec<_>>(),
-            "click": message.link,
+            "priority": self.priority.unwrap_or(priority),
+            "tags": tag.into_iter().chain([message.context.as_str()]).chain(own_tags).collect::<Vec<_>>(),
+            "click": message.link.as_ref().or(self.click.as_ref()),
+            "icon": self.icon.as_ref().map(|icon| icon.url().as_str()),
+            "attach": self.attach.as_ref().map(|file| file.url().as_str()),
+            "filename": self.filename,
+            "email": self.email,
+            "delay": self.delay,
             "sequence_id": earlier.unwrap_or(own_id),
-        });
+        }));
         let mut request = cx.post(&self.server).bearer(self.token.as_ref());
         if let (Some(user), Some(password)) = (&self.user, &self.password) {
             request = request.basic(user, password);

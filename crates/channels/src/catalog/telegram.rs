@@ -63,6 +63,14 @@ struct Telegram {
     chat_id: Targets<ChatId>,
     /// Number of the topic, in a group that has topics.
     topic: Option<i64>,
+    /// Whether messages make no sound whatever their level.
+    #[serde(default)]
+    #[schemars(extend("default" = false))]
+    silent: bool,
+    /// Whether a page that a text links to is shown.
+    #[serde(default)]
+    #[schemars(extend("default" = false))]
+    preview: bool,
     /// Address of the Bot API.
     #[serde(default = "public_api")]
     #[schemars(extend("default" = "https://api.telegram.org"))]
@@ -84,13 +92,15 @@ fn public_api() -> Address {
 }
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
-    url.ignore(&["detect", "silent", "preview", "album", "mdv", "content", "template"]);
+    url.ignore(&["detect", "album", "mdv", "content", "template"]);
     let topic = url.number("topic")?.or(url.number("thread")?);
     let chats = url.targets().ok_or_else(|| url.wrong("names no chat"))?;
     Ok(url::options([
         ("token", url.authority().map(Into::into)),
         ("chat_id", Some(chats)),
         ("topic", topic.map(Into::into)),
+        ("silent", url.yes("silent").map(Into::into)),
+        ("preview", url.yes("preview").map(Into::into)),
     ]))
 }
 
@@ -144,7 +154,7 @@ impl Telegram {
             chat_id: self.chat_id.at(cx),
             text,
             parse_mode,
-            link_preview_options: json!({ "is_disabled": true }),
+            link_preview_options: json!({ "is_disabled": !self.preview }),
             message_id: None,
             message_thread_id: self.topic,
             disable_notification: None,
@@ -158,7 +168,7 @@ impl Telegram {
             };
         }
         let update = message.run.as_ref().is_some_and(|run| run.phase == Phase::Update);
-        call.disable_notification = Some(update || message.level == Level::Debug);
+        call.disable_notification = Some(self.silent || update || message.level == Level::Debug);
         self.call("sendMessage", &call, cx).await
     }
 

@@ -180,7 +180,7 @@ mod tests {
             &[("NTFY_TOPIC", "a"), ("NTFY_URL", "https://n.example"), ("NTFY_PRIORITY", "3")],
             "ntfy",
             "ntfy",
-            "topic = 'a'\nserver = 'https://n.example'",
+            "topic = 'a'\nserver = 'https://n.example'\npriority = 3",
         );
         check(
             &[
