@@ -28,6 +28,7 @@ mod aws;
 mod fields;
 mod guard;
 pub mod http;
+pub mod lab;
 mod lent;
 pub mod mail;
 mod mail_api;

@@ -13,6 +13,7 @@ mod doctor;
 mod event;
 mod filter;
 mod history;
+mod lab;
 pub mod mcp;
 mod notify;
 mod output;
@@ -100,6 +101,7 @@ fn run(command: Command) -> anyhow::Result<Exit> {
             Command::Trust(args) => trust::run(&args, &output),
             Command::Doctor(args) => doctor::run(args, &output).await,
             Command::Demo(args) => demo::run(args, &output).await,
+            Command::Lab(args) => lab::run(&args, &output).await,
             Command::Completions(args) => completions::run(&args, &output),
             Command::Mcp(_) | Command::Serve(_) => Ok(Exit::Done),
         }
@@ -176,6 +178,7 @@ enum Command {
     Trust(trust::Args),
     Doctor(doctor::Args),
     Demo(demo::Args),
+    Lab(lab::Args),
     Completions(completions::Args),
 }
 

@@ -16,6 +16,7 @@ mod contract;
 mod crash;
 mod delivery;
 mod doors;
+mod lab;
 mod mcp_http;
 mod mcp_stdio;
 mod noise;

@@ -23,6 +23,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("clap", &["crates/deskbell/src/cli"]),
     ("clap_complete", &["crates/deskbell/src/cli"]),
     ("indicatif", &["crates/deskbell/src/cli"]),
+    ("serde_saphyr", &["crates/deskbell/src/config/import/yaml"]),
     (
         "axum",
         &[
@@ -31,6 +32,7 @@ const OWNERS: &[(&str, &[&str])] = &[
             "crates/deskbell/src/daemon",
             "crates/deskbell/src/mcp/http",
             "crates/deskbell/src/cli/demo",
+            "crates/deskbell/src/cli/lab",
         ],
     ),
     (

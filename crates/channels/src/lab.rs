@@ -1,0 +1,387 @@
+//! Fakes of the far ends, made from what the kinds declare: the other side of a channel.
+//!
+//! A fake learns how a request looks from previews of its kind's own example, checks what it gets against that and
+//! against the declared limits, and answers with the declared bodies. A new kind has a fake by itself. It knows no
+//! network; whoever serves it does.
+
+mod leaves;
+mod shape;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::Duration,
+};
+
+use deskbell_core::{Level, Message, event::Format, text::Unit};
+use jiff::Timestamp;
+use serde_json::Value;
+use toml::Table;
+
+use self::shape::Shape;
+pub use self::{leaves::Asked, shape::Told};
+use crate::{
+    channel::{ChannelKind, Transport},
+    manner::Manner,
+    preview::preview,
+    render::Dialect,
+    verdict::{Meaning, Refusal},
+};
+
+/// How many ids are remembered for edits.
+const IDS_LIMIT: usize = 10_000;
+
+/// The longest a rate limit looks back.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How long a fake wants its callers to wait where it only says that there were too many.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Room beside the text and the title where both stand in one field: marks, an emoji, empty lines.
+const FRAME: usize = 256;
+
+/// What a fake does instead of what it should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mishap {
+    /// It refuses for good, under status 200 where its kind does so.
+    Refuse,
+    /// It says that there were too many messages, and how long to wait if its kind does so.
+    TooMany,
+    /// It fails.
+    Error,
+    /// It answers what means nothing.
+    Garbage,
+    /// It never answers.
+    Hang,
+    /// It ends the connection in the middle of its answer.
+    Close,
+}
+
+impl Mishap {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Refuse, Self::TooMany, Self::Error, Self::Garbage, Self::Hang, Self::Close];
+
+    /// The word for it in addresses.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::TooMany => "429",
+            Self::Error => "500",
+            Self::Garbage => "garbage",
+            Self::Hang => "hang",
+            Self::Close => "close",
+        }
+    }
+
+    /// The one that `word` stands for.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mishap| mishap.as_str() == word)
+    }
+}
+
+/// What a fake says.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// How long to wait, for the `Retry-After` header.
+    pub retry_after: Option<u64>,
+    /// The body.
+    pub body: String,
+    /// What became of the request.
+    pub outcome: Outcome,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// A new message, with the id that it got.
+    Taken(String),
+    /// A message that took the place of an earlier one.
+    Edited(String),
+    /// A step that tells nothing, such as asking for a token.
+    Passed,
+    /// Nothing: the reason.
+    Refused(String),
+}
+
+/// The far end of a kind.
+pub struct Fake {
+    /// The kind.
+    pub kind: &'static ChannelKind,
+    /// The options of a channel that reaches it.
+    pub options: Table,
+    shapes: Vec<Shape>,
+    /// The messages taken, by the ids that stand for them; the oldest ids go first.
+    known: BTreeMap<String, String>,
+    order: VecDeque<String>,
+    taken: u64,
+    recent: VecDeque<Timestamp>,
+}
+
+impl Fake {
+    /// The fake of `kind` at the address `base`, or `None` for a kind that is not reached by HTTP or only at an address
+    /// of its own. `sample` is any message.
+    pub async fn of(kind: &'static ChannelKind, base: &str, sample: &Message) -> Option<Self> {
+        let Transport::Http { .. } = kind.about.transport else { return None };
+        for option in kind.options() {
+            for options in pointed(kind, &option.name, base) {
+                let shapes = learn(kind, &options, base, sample).await;
+                if !shapes.is_empty() {
+                    return Some(Self {
+                        kind,
+                        options,
+                        shapes,
+                        known: BTreeMap::new(),
+                        order: VecDeque::new(),
+                        taken: 0,
+                        recent: VecDeque::new(),
+                    });
+                }
+            }
+        }
+        None
+    }
+
+    /// How well `asked` fits to this kind; `None` if it does not.
+    pub fn fits(&self, asked: &Asked) -> Option<usize> {
+        self.shapes.iter().filter_map(|shape| shape.likeness(asked)).max()
+    }
+
+    /// What a request tells.
+    pub fn told(&self, asked: &Asked) -> Told {
+        self.shape_of(asked).map(|shape| shape.told(asked)).unwrap_or_default()
+    }
+
+    /// Answers as the service does, or as `mishap` says.
+    pub fn answer(&mut self, asked: &Asked, mishap: Option<Mishap>, now: Timestamp) -> Answer {
+        match mishap {
+            Some(Mishap::TooMany) => return self.too_many("it was told to", SOON),
+            Some(Mishap::Refuse) => return self.refuse(None, "it was told to"),
+            Some(other) => return broken(other),
+            None => {}
+        }
+        let known = self.known_in(asked);
+        let Some(shape) = self.shape_of(asked) else {
+            // Where a message is edited is nothing that a preview shows.
+            return match known {
+                Some(id) => self.accept(Outcome::Edited(id)),
+                None => self.refuse(Some(404), "there is nothing at this address"),
+            };
+        };
+        let checked = shape.missing(asked).or_else(|| self.too_long(shape, asked));
+        let (told, key) = (shape.told(asked), shape.key(asked));
+        if let Some(reason) = checked.filter(|_| !self.checks_nothing()) {
+            return self.refuse(None, &reason);
+        }
+        if told.text.is_none() {
+            return self.accept(Outcome::Passed);
+        }
+        if self.is_too_often(now) {
+            return self.too_many("there were more than it takes in a minute", MINUTE);
+        }
+        if let Some(id) = known.or_else(|| self.known.get(key.as_ref()?).cloned()) {
+            return self.accept(Outcome::Edited(id));
+        }
+        self.taken += 1;
+        let id = self.taken.to_string();
+        self.remember(&id, &id);
+        if let Some(key) = key.filter(|_| self.kind.about.edits) {
+            self.remember(&key, &id);
+        }
+        self.accept(Outcome::Taken(id))
+    }
+
+    fn shape_of(&self, asked: &Asked) -> Option<&Shape> {
+        let likely = self.shapes.iter().filter_map(|shape| Some((shape.likeness(asked)?, shape)));
+        likely.max_by_key(|(likeness, _)| *likeness).map(|(_, shape)| shape)
+    }
+
+    /// The user's own far end takes what the user wants to send.
+    fn checks_nothing(&self) -> bool {
+        self.kind.about.name.starts_with("webhook")
+    }
+
+    /// The earlier message that an id in `asked` stands for, where the far end gives ids.
+    fn known_in(&self, asked: &Asked) -> Option<String> {
+        if !self.kind.about.edits || self.kind.verdict().id.is_none() {
+            return None;
+        }
+        asked.values().find_map(|value| self.known.get(value.strip_prefix(ID)?).cloned())
+    }
+
+    fn remember(&mut self, key: &str, id: &str) {
+        if self.order.len() >= IDS_LIMIT
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+        self.order.push_back(key.to_owned());
+        self.known.insert(key.to_owned(), id.to_owned());
+    }
+
+    fn is_too_often(&mut self, now: Timestamp) -> bool {
+        let Some(limit) = self.kind.about.limits.per_minute else { return false };
+        let is_old = |at: &Timestamp| now.duration_since(*at).unsigned_abs() > MINUTE;
+        while self.recent.front().is_some_and(is_old) {
+            self.recent.pop_front();
+        }
+        if self.recent.len() >= limit as usize {
+            return true;
+        }
+        self.recent.push_back(now);
+        false
+    }
+
+    fn too_long(&self, shape: &Shape, asked: &Asked) -> Option<String> {
+        let limits = self.kind.about.limits;
+        let length = |text: &str| match self.kind.about.dialect {
+            Dialect::TelegramHtml => limits.unit.length(&without_tags(text)),
+            _ => limits.unit.length(text),
+        };
+        let unit = match limits.unit {
+            Unit::Characters => "characters",
+            Unit::Bytes => "bytes",
+            Unit::Utf16 => "UTF-16 units",
+        };
+        shape.texts(asked).into_iter().find_map(|(text, has_title)| {
+            let frame = if has_title { limits.title.saturating_add(FRAME) } else { FRAME };
+            let limit = limits.body.saturating_add(frame);
+            let length = length(&text);
+            (length > limit).then(|| format!("the text has {length} {unit}; it takes {limit}"))
+        })
+    }
+
+    fn http(&self) -> (&'static str, &'static [Refusal]) {
+        match self.kind.about.transport {
+            Transport::Http { accepted, refusals, .. } => (accepted, refusals),
+            Transport::Smtp | Transport::Mqtt | Transport::Local => ("", &[]),
+        }
+    }
+
+    /// The declared answer, with an id of its own where the kind reads one.
+    fn accept(&self, outcome: Outcome) -> Answer {
+        let (accepted, _) = self.http();
+        let mut body = accepted.to_owned();
+        if let (Outcome::Taken(id) | Outcome::Edited(id), Some(pointer)) =
+            (&outcome, self.kind.verdict().id)
+            && let Ok(mut answer) = serde_json::from_str::<Value>(accepted)
+            && let Some(place) = answer.pointer_mut(pointer)
+        {
+            let id = format!("{ID}{id}");
+            *place = match place {
+                Value::Number(_) => id.parse::<u64>().map_or(Value::Null, Value::from),
+                _ => Value::String(id),
+            };
+            body = answer.to_string();
+        }
+        Answer { status: 200, retry_after: None, body, outcome }
+    }
+
+    /// The declared refusal for good with `status`, else the first one that looks like success, else any.
+    fn refuse(&self, status: Option<u16>, reason: &str) -> Answer {
+        let (_, refusals) = self.http();
+        let is_permanent = |refusal: &&Refusal| refusal.meaning == Meaning::Permanent;
+        let permanent = || refusals.iter().filter(is_permanent);
+        let of = |status| permanent().find(|refusal| refusal.status == status);
+        let found = status.map_or_else(|| of(200).or_else(|| permanent().next()), of);
+        declared(found, status.unwrap_or(400), reason)
+    }
+
+    fn too_many(&self, reason: &str, wait: Duration) -> Answer {
+        let (_, refusals) = self.http();
+        let passes = |refusal: &&Refusal| refusal.meaning != Meaning::Permanent;
+        let timed = refusals.iter().find(|refusal| matches!(refusal.meaning, Meaning::After(_)));
+        let found = timed.or_else(|| refusals.iter().filter(passes).find(|r| r.status == 429));
+        let answer = declared(found, 429, reason);
+        let retry_after = found.is_none().then_some(wait.as_secs());
+        Answer { retry_after, ..answer }
+    }
+}
+
+/// What ids begin with, so that no other number in a request is taken for one.
+const ID: &str = "90210";
+
+fn declared(refusal: Option<&Refusal>, status: u16, reason: &str) -> Answer {
+    let (status, body) = refusal.map_or((status, "{}"), |refusal| (refusal.status, refusal.body));
+    let outcome = Outcome::Refused(reason.to_owned());
+    Answer { status, retry_after: None, body: body.to_owned(), outcome }
+}
+
+fn broken(mishap: Mishap) -> Answer {
+    let (status, body) = match mishap {
+        Mishap::Garbage => (200, "<!doctype html><title>Log in to this network</title>\u{0}"),
+        _ => (500, "it is broken"),
+    };
+    let outcome = Outcome::Refused("it was told to".to_owned());
+    Answer { status, retry_after: None, body: body.to_owned(), outcome }
+}
+
+fn without_tags(html: &str) -> String {
+    let mut is_tag = false;
+    html.chars()
+        .filter(|character| {
+            let was_tag = is_tag;
+            is_tag = match character {
+                '<' => true,
+                '>' => false,
+                _ => is_tag,
+            };
+            !was_tag && !is_tag
+        })
+        .collect()
+}
+
+/// Options with the address `base` as `name`: only those that must be set, and the whole example.
+fn pointed(kind: &ChannelKind, name: &str, base: &str) -> Vec<Table> {
+    let Ok(example) = kind.about.example.parse::<Table>() else { return Vec::new() };
+    let written = example.get(name).and_then(toml::Value::as_str).unwrap_or_default();
+    let path = written.split_once("://").and_then(|(_, rest)| rest.split_once('/'));
+    let address = match path {
+        Some((_, path)) if !path.is_empty() => format!("{base}/{path}"),
+        _ => base.to_owned(),
+    };
+    let required: Vec<_> =
+        kind.options().into_iter().filter_map(|o| o.required.then_some(o.name)).collect();
+    let mut least = example.clone();
+    least.retain(|name, _| required.iter().any(|known| known == name));
+    let with = |mut table: Table| {
+        table.insert(name.to_owned(), address.clone().into());
+        table
+    };
+    vec![with(least), with(example)]
+}
+
+/// How requests to `base` look; none if those options do not lead there.
+async fn learn(kind: &ChannelKind, options: &Table, base: &str, sample: &Message) -> Vec<Shape> {
+    let Ok(channel) = kind.build(options.clone()) else { return Vec::new() };
+    let mut shapes: Vec<Shape> = Vec::new();
+    for (level, format, title) in [
+        (Level::Info, Format::Text, None),
+        (Level::Info, Format::Text, Some(shape::TITLE)),
+        (Level::Emergency, Format::Text, Some(shape::TITLE)),
+        (Level::Warning, Format::Markdown, Some(shape::TITLE)),
+    ] {
+        let message = Message {
+            level,
+            format,
+            title: title.map(str::to_owned),
+            body: shape::TEXT.to_owned(),
+            link: None,
+            data: None,
+            run: None,
+            ..sample.clone()
+        };
+        let shown = preview(kind, &*channel, &message, message.at, Manner::default(), true).await;
+        let requests = shown.get("requests").and_then(Value::as_array).cloned();
+        for request in requests.unwrap_or_default() {
+            let Some(asked) = Asked::previewed(&request, base) else { return Vec::new() };
+            let shape = Shape::of(&asked, &message.event.to_string());
+            match shapes.iter_mut().find(|known| known.is_same(&shape)) {
+                Some(known) => known.merge(shape),
+                None => shapes.push(shape),
+            }
+        }
+    }
+    shapes
+}

@@ -1,0 +1,91 @@
+//! A request in its parts: every value that it carries, under a name.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::url::decoded;
+
+/// A request.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    /// The method.
+    pub method: String,
+    /// The parts of the path behind the address of the fake, without percent escapes.
+    pub path: Vec<String>,
+    /// The names of the headers, in lower case.
+    pub headers: Vec<String>,
+    /// Each value of query and body that is no table and no list: by `?name`, by `name` of a form, by the JSON pointer.
+    pub leaves: BTreeMap<String, String>,
+}
+
+impl Asked {
+    /// A request. `path_and_query` is what follows the address of the fake.
+    pub fn new(method: &str, path_and_query: &str, headers: Vec<String>, body: &str) -> Self {
+        let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
+        let mut leaves = BTreeMap::new();
+        for (name, value) in pairs(query).filter(|(name, _)| name != "lab") {
+            leaves.insert(format!("?{name}"), value);
+        }
+        match serde_json::from_str(body) {
+            Ok(value) => collect(&value, String::new(), &mut leaves),
+            Err(_) if is_form(body) => leaves.extend(pairs(body)),
+            Err(_) if body.is_empty() => {}
+            Err(_) => {
+                leaves.insert("body".to_owned(), body.to_owned());
+            }
+        }
+        let path = path.split('/').filter(|part| !part.is_empty()).map(decoded).collect();
+        Self { method: method.to_owned(), path, headers, leaves }
+    }
+
+    /// A request that a preview shows, if it goes to `base`.
+    pub(super) fn previewed(request: &Value, base: &str) -> Option<Self> {
+        let text = |name| request.get(name).and_then(Value::as_str);
+        let rest = text("url")?.strip_prefix(base)?;
+        let headers = request.get("headers").and_then(Value::as_object);
+        let headers = headers.map(|headers| headers.keys().cloned().collect()).unwrap_or_default();
+        Some(Self::new(text("method")?, rest, headers, text("body").unwrap_or_default()))
+    }
+
+    /// All values, and the parts of the path.
+    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
+        self.path.iter().chain(self.leaves.values()).map(String::as_str)
+    }
+}
+
+fn collect(value: &Value, pointer: String, leaves: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                collect(field, format!("{pointer}/{name}"), leaves);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect(item, format!("{pointer}/{index}"), leaves);
+            }
+        }
+        Value::Null => {}
+        Value::String(text) => {
+            leaves.insert(pointer, text.clone());
+        }
+        other => {
+            leaves.insert(pointer, other.to_string());
+        }
+    }
+}
+
+/// Whether a body is `name=value&…`.
+fn is_form(body: &str) -> bool {
+    !body.contains(char::is_whitespace) && body.contains('=') && !body.starts_with(['{', '[', '<'])
+}
+
+fn pairs(text: &str) -> impl Iterator<Item = (String, String)> {
+    let pairs = text.split('&').filter(|pair| !pair.is_empty());
+    pairs.map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let plain = |text: &str| decoded(&text.replace('+', " "));
+        (plain(name), plain(value))
+    })
+}

@@ -1,0 +1,109 @@
+//! How the requests of a kind look.
+
+use std::collections::BTreeSet;
+
+use super::leaves::Asked;
+
+/// The text of the previews, in which no dialect escapes anything.
+pub(super) const TEXT: &str = "plain words of a sample";
+
+/// Their title.
+pub(super) const TITLE: &str = "headline of a sample";
+
+/// How the requests to one address look.
+#[derive(Debug)]
+pub(super) struct Shape {
+    method: String,
+    path: Vec<String>,
+    /// Headers that every request has, such as the one with the token.
+    headers: BTreeSet<String>,
+    /// Values that every request has.
+    required: BTreeSet<String>,
+    /// Where the text may stand.
+    texts: BTreeSet<String>,
+    /// Where the title may stand.
+    titles: BTreeSet<String>,
+    /// Where the id of the event stands, if it does.
+    key: Option<String>,
+}
+
+/// What a request tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The title, where it has a place of its own.
+    pub title: Option<String>,
+    /// The text, as it was written for the far end.
+    pub text: Option<String>,
+}
+
+impl Shape {
+    pub(super) fn of(asked: &Asked, event: &str) -> Self {
+        let with = |words: &str| {
+            let found = asked.leaves.iter().filter(|(_, value)| value.contains(words));
+            found.map(|(name, _)| name.clone()).collect::<BTreeSet<_>>()
+        };
+        let is_own = |header: &&String| {
+            // What is said of the body or by every client is no token.
+            !matches!(header.as_str(), "content-type" | "content-length" | "accept" | "user-agent")
+        };
+        Self {
+            method: asked.method.clone(),
+            path: asked.path.clone(),
+            headers: asked.headers.iter().filter(is_own).cloned().collect(),
+            required: asked.leaves.keys().cloned().collect(),
+            texts: with(TEXT),
+            titles: with(TITLE),
+            key: with(event).into_iter().next(),
+        }
+    }
+
+    /// Whether both are of requests to the same address.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.method == other.method && self.path == other.path
+    }
+
+    /// Takes over what another request to the same address shows.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.headers.retain(|header| other.headers.contains(header));
+        self.required.retain(|name| other.required.contains(name));
+        self.texts.extend(other.texts);
+        self.titles.extend(other.titles);
+        self.key = self.key.take().or(other.key);
+    }
+
+    /// How many parts of the path are the same; `None` for another address. Tokens stand in paths, so not all need be.
+    pub(super) fn likeness(&self, asked: &Asked) -> Option<usize> {
+        let is_possible = self.method == asked.method && self.path.len() == asked.path.len();
+        let same = self.path.iter().zip(&asked.path).filter(|(one, other)| one == other).count();
+        (is_possible && (same > 0 || self.path.len() < 2)).then_some(same)
+    }
+
+    /// What a request lacks.
+    pub(super) fn missing(&self, asked: &Asked) -> Option<String> {
+        if let Some(header) = self.headers.iter().find(|header| !asked.headers.contains(header)) {
+            return Some(format!("the header `{header}` is missing"));
+        }
+        let is_empty = |name: &&String| asked.leaves.get(*name).is_none_or(String::is_empty);
+        let missing = self.required.iter().find(is_empty)?;
+        Some(format!("`{missing}` is missing or empty"))
+    }
+
+    pub(super) fn told(&self, asked: &Asked) -> Told {
+        let at = |places: &BTreeSet<String>| {
+            places.iter().find_map(|place| asked.leaves.get(place).cloned())
+        };
+        let own_titles = self.titles.difference(&self.texts).cloned().collect();
+        Told { title: at(&own_titles), text: at(&self.texts) }
+    }
+
+    /// The texts of a request, and whether the title stands in them.
+    pub(super) fn texts(&self, asked: &Asked) -> Vec<(String, bool)> {
+        let found = self.texts.iter().filter_map(|place| Some((place, asked.leaves.get(place)?)));
+        found.map(|(place, text)| (text.clone(), self.titles.contains(place))).collect()
+    }
+
+    /// What the channel calls the message.
+    pub(super) fn key(&self, asked: &Asked) -> Option<String> {
+        asked.leaves.get(self.key.as_ref()?).cloned()
+    }
+}
