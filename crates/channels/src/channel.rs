@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use aws_lc_rs::digest;
 use deskbell_core::{
     DeliveryId, Message,
-    delivery::{Failure, Receipt},
+    delivery::{Arrived, Failure, Mark, Receipt},
     text::Unit,
 };
 use jiff::Timestamp;
@@ -32,9 +32,10 @@ pub trait Channel: Send + Sync {
     /// Delivers `message` once. The message is within the limits that the channel's kind declares.
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError>;
 
-    /// To how many places a message goes; each gets it by a `send` of its own, which [`SendContext::target`] numbers.
-    fn targets(&self) -> usize {
-        1
+    /// The places that a message goes to, each by the mark of its name; each gets it by a `send` of its own, which
+    /// [`SendContext::target`] numbers.
+    fn targets(&self) -> Vec<Mark> {
+        vec![Mark::NONE]
     }
 
     /// Says what is wrong between options that are each right for themselves.
@@ -64,10 +65,10 @@ pub struct SendContext {
     pub part: usize,
     /// The receipt of an earlier step of the same run at this place, where the message is to take that one's place.
     pub edit: Option<Receipt>,
-    /// The receipts of an earlier step of the same run, one for each place; the code around a channel reads them.
-    pub earlier: Vec<Receipt>,
-    /// The receipts of earlier attempts, one for each piece that has arrived; the code around a channel reads them.
-    pub arrived: Vec<Receipt>,
+    /// The pieces of an earlier step of the same run; the code around a channel reads them.
+    pub earlier: Vec<Arrived>,
+    /// The pieces that have arrived by earlier attempts; the code around a channel reads them.
+    pub arrived: Vec<Arrived>,
     /// The time now, for signatures.
     pub now: Timestamp,
     /// How the user wants the channel to tell; the code around a channel reads it.
@@ -329,7 +330,7 @@ impl<C: Channel> Channel for Built<C> {
         })
     }
 
-    fn targets(&self) -> usize {
+    fn targets(&self) -> Vec<Mark> {
         self.channel.targets()
     }
 

@@ -2,7 +2,7 @@
 
 use deskbell_core::{
     Message,
-    delivery::{Failure, Receipt},
+    delivery::{Arrived, Failure, Mark, Receipt},
 };
 
 use crate::{
@@ -14,9 +14,9 @@ use crate::{
 /// What an attempt came to.
 #[derive(Debug, Clone)]
 pub struct Delivered {
-    /// The receipts of the pieces that have arrived by now, those of earlier attempts first: for each place of the
-    /// channel the parts of the message, in order.
-    pub receipts: Vec<Receipt>,
+    /// The pieces that have arrived by now, those of earlier attempts first: for each place of the channel the parts of
+    /// the message, in order.
+    pub arrived: Vec<Arrived>,
     /// Why the rest has not arrived.
     pub failure: Option<SendError>,
 }
@@ -29,7 +29,7 @@ impl Delivered {
     pub fn first(self) -> Result<Receipt, SendError> {
         match self.failure {
             Some(failure) => Err(failure),
-            None => Ok(self.receipts.into_iter().next().unwrap_or_default()),
+            None => Ok(self.arrived.into_iter().next().unwrap_or_default().receipt),
         }
     }
 }
@@ -44,8 +44,8 @@ pub async fn deliver(
     message: &Message,
     cx: &SendContext,
 ) -> Delivered {
-    let mut receipts = cx.arrived.clone();
-    let attempt = Box::pin(attempt(kind, channel, message, cx, &mut receipts));
+    let mut arrived = cx.arrived.clone();
+    let attempt = Box::pin(attempt(kind, channel, message, cx, &mut arrived));
     let failure = match tokio::time::timeout(cx.timeout, attempt).await {
         Ok(outcome) => outcome.err(),
         Err(_) => {
@@ -53,7 +53,11 @@ pub async fn deliver(
             Some(SendError::temporary(format!("no answer within {limit} s")))
         }
     };
-    Delivered { receipts, failure }
+    if failure.is_none() {
+        // What would not be sent again needs no mark to be known by; an edit asks for its place alone.
+        arrived.iter_mut().for_each(|piece| piece.text = Mark::NONE);
+    }
+    Delivered { arrived, failure }
 }
 
 async fn attempt(
@@ -61,20 +65,34 @@ async fn attempt(
     channel: &dyn Channel,
     message: &Message,
     cx: &SendContext,
-    receipts: &mut Vec<Receipt>,
+    arrived: &mut Vec<Arrived>,
 ) -> Result<(), SendError> {
-    for piece in pieces(kind, channel, message, cx.manner).into_iter().skip(cx.arrived.len()) {
-        let earlier = cx.earlier.get(piece.target).filter(|_| kind.about.edits);
-        let (target, part) = (piece.target, piece.part);
-        let cx = SendContext { target, part, edit: earlier.cloned(), ..cx.clone() };
-        receipts.push(send_or_replace(channel, &piece.message, cx).await?);
+    let mut done = cx.arrived.clone();
+    for Piece { target, place, part, message } in pieces(kind, channel, message, cx.manner) {
+        let text = mark(&message);
+        if let Some(at) = done.iter().position(|it| (it.place, it.text) == (place, text)) {
+            done.remove(at);
+            continue;
+        }
+        // A step is one part where it is edited, so the place is enough.
+        let earlier = cx.earlier.iter().find(|it| it.place == place && kind.about.edits);
+        let edit = earlier.map(|earlier| earlier.receipt.clone());
+        let cx = SendContext { target, part, edit, ..cx.clone() };
+        let receipt = send_or_replace(channel, &message, cx).await?;
+        arrived.push(Arrived { place, text, receipt });
     }
     Ok(())
+}
+
+/// What tells a part from the others of its message.
+fn mark(part: &Message) -> Mark {
+    Mark::of(&format!("{}\n{}", part.title.as_deref().unwrap_or_default(), part.body))
 }
 
 /// What one `send` tells: a part of the message for one place.
 pub(crate) struct Piece {
     pub(crate) target: usize,
+    pub(crate) place: Mark,
     pub(crate) part: usize,
     pub(crate) message: Message,
 }
@@ -87,11 +105,11 @@ pub(crate) fn pieces(
     manner: Manner,
 ) -> Vec<Piece> {
     let parts = fit::parts(&kind.about, &manner.told(message), manner.overflow);
-    let to = |target| {
+    let to = |(target, place)| {
         let numbered = (1..).zip(parts.iter().cloned());
-        numbered.map(move |(part, message)| Piece { target, part, message })
+        numbered.map(move |(part, message)| Piece { target, place, part, message })
     };
-    (0..channel.targets()).flat_map(to).collect()
+    channel.targets().into_iter().enumerate().flat_map(to).collect()
 }
 
 /// Sends `message`; where it was to be an edit and that is refused for good, it is sent anew.

@@ -1,7 +1,13 @@
 //! What a channel's file needs.
 
 pub use async_trait::async_trait;
-pub use deskbell_core::{Level, Message, delivery::Receipt, event::Format, run::Phase, text::Unit};
+pub use deskbell_core::{
+    Level, Message,
+    delivery::{Mark, Receipt},
+    event::Format,
+    run::Phase,
+    text::Unit,
+};
 pub use schemars::JsonSchema;
 pub use serde::Deserialize;
 pub use serde_json::{Value, json};

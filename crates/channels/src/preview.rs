@@ -70,7 +70,7 @@ pub async fn preview(
     show_secrets: bool,
 ) -> Value {
     let preview = Preview::of(kind);
-    for Piece { target, part, message } in pieces(kind, channel, message, manner) {
+    for Piece { target, part, message, .. } in pieces(kind, channel, message, manner) {
         let cx = SendContext {
             target,
             part,

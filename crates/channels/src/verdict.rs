@@ -271,17 +271,17 @@ impl Verdict {
             let value: &Value = answer?.pointer(pointer)?;
             value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())
         };
+        let header_number = |header| reply.header(header)?.trim().parse::<u32>().ok();
         let seconds = match self.wait {
             Wait::Header => None,
             Wait::Seconds(pointer) => number(pointer),
             Wait::Milliseconds(pointer) => {
                 number(pointer).map(|milliseconds| milliseconds / 1_000.0)
             }
-            Wait::SecondsIn(header) => reply.header(header)?.trim().parse().ok(),
+            Wait::SecondsIn(header) => header_number(header).map(f64::from),
             Wait::UntilIn(header) => {
-                let until: i64 = reply.header(header)?.trim().parse().ok()?;
-                let seconds = until.saturating_sub(reply.at().as_second());
-                u32::try_from(seconds).ok().map(f64::from)
+                let now = u32::try_from(reply.at().as_second()).unwrap_or_default();
+                header_number(header).and_then(|until| until.checked_sub(now)).map(f64::from)
             }
         };
         let told = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -351,5 +351,46 @@ fn written(value: &Value) -> Option<String> {
         Value::String(text) if text.is_empty() => None,
         Value::String(text) => Some(text.clone()),
         other => Some(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    use super::*;
+    use crate::{channel::SendContext, http::Http};
+
+    #[test]
+    fn the_wait_is_read_where_the_far_end_says_it() {
+        const NOW: i64 = 1_790_000_000;
+        #[track_caller]
+        fn check(wait: Wait, headers: &[(&'static str, &'static str)], seconds: Option<u64>) {
+            let of = |(name, value): &(&'static str, &'static str)| {
+                (HeaderName::from_static(name), HeaderValue::from_static(value))
+            };
+            let headers: HeaderMap = headers.iter().map(of).collect();
+            let delivery = "019a9c2e-5f00-7000-8000-000000000000.team".parse().unwrap();
+            let now = jiff::Timestamp::from_second(NOW).unwrap();
+            let cx = SendContext::new(delivery, now, Http::default());
+            let body = br#"{"wait":7,"ms":1500}"#.to_vec();
+            let reply = Reply::new(429, &headers, Ok(body), &cx);
+            let failure = Verdict { wait, ..Verdict::STATUS }.judge("Far end", &reply);
+            let retry_after = seconds.map(Duration::from_secs);
+            assert_eq!(failure.unwrap_err().failure, Failure::Temporary { retry_after });
+        }
+        let standard = ("retry-after", "42");
+        check(Wait::Header, &[standard], Some(42));
+        check(Wait::Seconds("/wait"), &[standard], Some(7));
+        check(Wait::Seconds("/missing"), &[standard], Some(42));
+        check(Wait::SecondsIn("x-reset"), &[("x-reset", "9"), standard], Some(9));
+        check(Wait::UntilIn("x-reset"), &[("x-reset", "1790000030"), standard], Some(30));
+        for wait in [Wait::SecondsIn("x-reset"), Wait::UntilIn("x-reset")] {
+            check(wait, &[standard], Some(42));
+            check(wait, &[("x-reset", "soon"), standard], Some(42));
+            check(wait, &[], None);
+        }
+        // A time that has passed says nothing.
+        check(Wait::UntilIn("x-reset"), &[("x-reset", "1789999999")], None);
     }
 }

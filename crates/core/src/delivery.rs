@@ -145,26 +145,59 @@ pub struct Receipt {
     pub message_id: Option<String>,
 }
 
+/// A piece of a message that has arrived: one part of it at one place of its channel.
+///
+/// The marks tell the pieces apart when the channel's options have changed between two attempts: a place that has the
+/// same mark is the same place, wherever it stands in the list by now.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Arrived {
+    /// The mark of the place.
+    pub place: Mark,
+    /// The mark of the part's text; none once the whole message has arrived.
+    pub text: Mark,
+    /// What the far end gave for it.
+    pub receipt: Receipt,
+}
+
+/// A number that stands for a text in the journal, where the text itself would be too long or too secret.
+///
+/// The 32-bit FNV-1a hash of the text. It tells the few texts of one delivery apart and protects nothing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Mark(pub u32);
+
+impl Mark {
+    /// What stands for nothing: the one place of a channel that names none.
+    pub const NONE: Self = Self(0);
+
+    /// The mark of `text`.
+    pub fn of(text: &str) -> Self {
+        let hash = text
+            .bytes()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        Self(hash)
+    }
+}
+
 /// What an attempt came to, as the journal keeps it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The far end took it: the receipts of its pieces, for each place of the channel one for each part.
-    Sent(Vec<Receipt>),
+    /// The far end took it: its pieces, for each place of the channel one for each part.
+    Sent(Vec<Arrived>),
     /// It failed and is tried again at `at`.
     RetryAt {
         /// When to try again.
         at: Timestamp,
         /// What went wrong, without secrets.
         error: String,
-        /// The receipts of the pieces that have arrived, which are not sent again.
-        arrived: Vec<Receipt>,
+        /// The pieces that have arrived, which are not sent again.
+        arrived: Vec<Arrived>,
     },
     /// It is given up.
     GivenUp {
         /// What went wrong, without secrets.
         error: String,
-        /// The receipts of the pieces that have arrived, which a retry by hand does not send again.
-        arrived: Vec<Receipt>,
+        /// The pieces that have arrived, which a retry by hand does not send again.
+        arrived: Vec<Arrived>,
     },
 }
 

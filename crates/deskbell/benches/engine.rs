@@ -21,7 +21,7 @@ use deskbell::journal::{
 };
 use deskbell_core::{
     ChannelName, Event, EventId, Level, Source,
-    delivery::{Outcome, Planned, Receipt, Replaces},
+    delivery::{Arrived, Outcome, Planned, Receipt, Replaces},
     event::{Content, Kind},
 };
 use jiff::Timestamp;
@@ -321,6 +321,6 @@ async fn pipeline(journal: &Arc<SqliteJournal>) {
 
 fn sent(due: Due) -> Write {
     let receipt = Receipt { message_id: Some("1790000000.123456".to_owned()) };
-    let outcome = Outcome::Sent(vec![receipt]);
+    let outcome = Outcome::Sent(vec![Arrived { receipt, ..Arrived::default() }]);
     Write::Outcome { delivery: due.id, attempt: due.attempt, at: now(), outcome }
 }

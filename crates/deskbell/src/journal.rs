@@ -14,7 +14,7 @@ use std::{fmt, str::FromStr, time::Duration};
 use async_trait::async_trait;
 use deskbell_core::{
     ChannelName, DeliveryId, Event, EventId, Invalid, Run, RunId,
-    delivery::{DeliveryState, Outcome, Planned, Receipt},
+    delivery::{Arrived, DeliveryState, Outcome, Planned},
     level::LevelRange,
     run::RunState,
 };
@@ -215,10 +215,10 @@ pub struct Due {
     pub maybe_repeated: bool,
     /// The event to tell.
     pub event: Event,
-    /// The latest receipts of an earlier step of the same run on the same channel, if they name a message.
-    pub previous: Vec<Receipt>,
-    /// The receipts of the pieces that earlier attempts have brought there.
-    pub arrived: Vec<Receipt>,
+    /// The pieces of the latest earlier step of the same run on the same channel that name a message.
+    pub previous: Vec<Arrived>,
+    /// The pieces that earlier attempts have brought there.
+    pub arrived: Vec<Arrived>,
 }
 
 /// Which events to read, and in which order.
@@ -301,7 +301,7 @@ pub struct Delivery {
     /// How many attempts there were.
     pub attempt_count: u32,
     /// What the far end gave for each piece that has arrived; nothing where all have, and none has an id.
-    pub receipts: Vec<Receipt>,
+    pub receipts: Vec<Arrived>,
 }
 
 /// How many attempts of a delivery are kept in detail.

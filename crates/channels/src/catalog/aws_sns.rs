@@ -126,8 +126,8 @@ fn named(target: &str) -> String {
 
 #[async_trait]
 impl Channel for Sns {
-    fn targets(&self) -> usize {
-        self.to.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.to.marks()
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

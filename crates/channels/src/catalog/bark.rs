@@ -180,8 +180,8 @@ fn variables(set: &Set<'_>) -> Result<toml::Table, Wrong> {
 
 #[async_trait]
 impl Channel for Bark {
-    fn targets(&self) -> usize {
-        self.key.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.key.marks()
     }
 
     fn check(&self) -> Result<(), ConfigError> {

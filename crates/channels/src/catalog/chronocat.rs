@@ -55,12 +55,14 @@ struct Chronocat {
 
 #[async_trait]
 impl Channel for Chronocat {
-    fn targets(&self) -> usize {
-        self.users.len() + self.groups.len()
+    fn targets(&self) -> Vec<Mark> {
+        let users = self.users.iter().map(|user| format!("user {user}"));
+        let groups = self.groups.iter().map(|group| format!("group {group}"));
+        users.chain(groups).map(|place| Mark::of(&place)).collect()
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        if self.targets() == 0 {
+        if self.users.is_empty() && self.groups.is_empty() {
             return Err(ConfigError("`users` and `groups` name nobody".to_owned()));
         }
         Ok(())

@@ -142,8 +142,8 @@ fn with_flags(message: &Message, flags: u32) -> Value {
 
 #[async_trait]
 impl Channel for DiscordBot {
-    fn targets(&self) -> usize {
-        self.channel_id.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.channel_id.marks()
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

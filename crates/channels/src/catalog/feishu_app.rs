@@ -86,8 +86,8 @@ fn feishu() -> Address {
 
 #[async_trait]
 impl Channel for FeishuApp {
-    fn targets(&self) -> usize {
-        self.to.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.to.marks()
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

@@ -79,8 +79,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for GoAlert {
-    fn targets(&self) -> usize {
-        self.key.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.key.marks()
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

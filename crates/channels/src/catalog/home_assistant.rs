@@ -90,8 +90,8 @@ fn is_token(part: &str) -> bool {
 
 #[async_trait]
 impl Channel for HomeAssistant {
-    fn targets(&self) -> usize {
-        self.service.as_ref().map_or(1, Targets::count)
+    fn targets(&self) -> Vec<Mark> {
+        Targets::marks_or_one(self.service.as_ref())
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

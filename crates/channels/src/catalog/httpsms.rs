@@ -82,8 +82,8 @@ fn international(number: &toml::Value) -> toml::Value {
 
 #[async_trait]
 impl Channel for HttpSms {
-    fn targets(&self) -> usize {
-        self.to.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.to.marks()
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

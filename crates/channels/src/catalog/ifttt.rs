@@ -85,8 +85,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for Ifttt {
-    fn targets(&self) -> usize {
-        self.event.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.event.marks()
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

@@ -89,8 +89,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for Join {
-    fn targets(&self) -> usize {
-        self.device.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.device.marks()
     }
 
     fn check(&self) -> Result<(), ConfigError> {

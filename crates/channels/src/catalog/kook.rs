@@ -85,8 +85,8 @@ const KMARKDOWN: u8 = 9;
 
 #[async_trait]
 impl Channel for Kook {
-    fn targets(&self) -> usize {
-        self.to.as_ref().map_or(1, Targets::count)
+    fn targets(&self) -> Vec<Mark> {
+        Targets::marks_or_one(self.to.as_ref())
     }
 
     fn check(&self) -> Result<(), ConfigError> {

@@ -160,8 +160,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for Matrix {
-    fn targets(&self) -> usize {
-        self.room.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.room.marks()
     }
 
     fn check(&self) -> Result<(), ConfigError> {

@@ -94,8 +94,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for MattermostBot {
-    fn targets(&self) -> usize {
-        self.channel.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.channel.marks()
     }
 
     fn check(&self) -> Result<(), ConfigError> {

@@ -91,8 +91,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for NextcloudTalk {
-    fn targets(&self) -> usize {
-        self.room.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.room.marks()
     }
 
     fn check(&self) -> Result<(), ConfigError> {

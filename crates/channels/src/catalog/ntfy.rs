@@ -156,8 +156,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for Ntfy {
-    fn targets(&self) -> usize {
-        self.topic.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.topic.marks()
     }
 
     fn check(&self) -> Result<(), ConfigError> {

@@ -127,12 +127,14 @@ pub(super) fn places(variable: &'static str, set: &Set<'_>) -> Result<toml::Tabl
 
 #[async_trait]
 impl Channel for OneBot {
-    fn targets(&self) -> usize {
-        self.users.len() + self.groups.len()
+    fn targets(&self) -> Vec<Mark> {
+        let users = self.users.iter().map(|user| format!("user {user}"));
+        let groups = self.groups.iter().map(|group| format!("group {group}"));
+        users.chain(groups).map(|place| Mark::of(&place)).collect()
     }
 
     fn check(&self) -> Result<(), ConfigError> {
-        if self.targets() == 0 {
+        if self.users.is_empty() && self.groups.is_empty() {
             return Err(ConfigError("`users` and `groups` name nobody".to_owned()));
         }
         Ok(())

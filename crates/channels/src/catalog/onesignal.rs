@@ -121,8 +121,13 @@ impl OneSignal {
 
 #[async_trait]
 impl Channel for OneSignal {
-    fn targets(&self) -> usize {
-        self.ways().len()
+    fn targets(&self) -> Vec<Mark> {
+        let mark = |way| match way {
+            Way::Segments => "segments",
+            Way::People => "people",
+            Way::Subscriptions => "subscriptions",
+        };
+        self.ways().into_iter().map(|way| Mark::of(mark(way))).collect()
     }
 
     fn check(&self) -> Result<(), ConfigError> {

@@ -53,8 +53,8 @@ struct Pushbullet {
 
 #[async_trait]
 impl Channel for Pushbullet {
-    fn targets(&self) -> usize {
-        self.to.as_ref().map_or(1, Targets::count)
+    fn targets(&self) -> Vec<Mark> {
+        Targets::marks_or_one(self.to.as_ref())
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

@@ -135,8 +135,8 @@ fn priority_named(name: &str) -> Option<i64> {
 
 #[async_trait]
 impl Channel for Pushover {
-    fn targets(&self) -> usize {
-        self.user.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.user.marks()
     }
 
     fn check(&self) -> Result<(), ConfigError> {

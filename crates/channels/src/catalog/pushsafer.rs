@@ -73,8 +73,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for Pushsafer {
-    fn targets(&self) -> usize {
-        self.device.as_ref().map_or(1, Targets::count)
+    fn targets(&self) -> Vec<Mark> {
+        Targets::marks_or_one(self.device.as_ref())
     }
 
     fn check(&self) -> Result<(), ConfigError> {

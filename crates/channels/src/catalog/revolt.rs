@@ -78,8 +78,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for Revolt {
-    fn targets(&self) -> usize {
-        self.channel.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.channel.marks()
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

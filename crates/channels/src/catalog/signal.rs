@@ -87,8 +87,8 @@ fn with_login(url: &mut ServiceUrl) -> Result<String, ConfigError> {
 
 #[async_trait]
 impl Channel for Signal {
-    fn targets(&self) -> usize {
-        self.to.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.to.marks()
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

@@ -104,8 +104,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for Simplepush {
-    fn targets(&self) -> usize {
-        self.topic.as_ref().map_or(1, Targets::count)
+    fn targets(&self) -> Vec<Mark> {
+        Targets::marks_or_one(self.topic.as_ref())
     }
 
     fn check(&self) -> Result<(), ConfigError> {

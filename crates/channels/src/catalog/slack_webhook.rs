@@ -99,8 +99,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for SlackWebhook {
-    fn targets(&self) -> usize {
-        self.channel.as_ref().map_or(1, Targets::count)
+    fn targets(&self) -> Vec<Mark> {
+        Targets::marks_or_one(self.channel.as_ref())
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

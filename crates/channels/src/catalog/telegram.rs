@@ -124,8 +124,8 @@ fn variables(set: &Set<'_>) -> Result<toml::Table, Wrong> {
 
 #[async_trait]
 impl Channel for Telegram {
-    fn targets(&self) -> usize {
-        self.chat_id.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.chat_id.marks()
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

@@ -89,8 +89,8 @@ const HOOK: ChannelKind = ChannelKind::of::<Webex>(About {
 
 #[async_trait]
 impl Channel for Webex {
-    fn targets(&self) -> usize {
-        self.to.as_ref().map_or(1, Targets::count)
+    fn targets(&self) -> Vec<Mark> {
+        Targets::marks_or_one(self.to.as_ref())
     }
 
     fn check(&self) -> Result<(), ConfigError> {

@@ -118,8 +118,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 
 #[async_trait]
 impl Channel for WhatsApp {
-    fn targets(&self) -> usize {
-        self.to.count()
+    fn targets(&self) -> Vec<Mark> {
+        self.to.marks()
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

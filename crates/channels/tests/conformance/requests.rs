@@ -2,7 +2,12 @@
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use deskbell_channels::{ChannelKind, render::Dialect};
-use deskbell_core::{Message, delivery::Receipt, event::Format, text::Unit};
+use deskbell_core::{
+    Message,
+    delivery::{Arrived, Receipt},
+    event::Format,
+    text::Unit,
+};
 use serde_json::Value;
 use wiremock::{Request, ResponseTemplate};
 
@@ -269,28 +274,31 @@ fn visible(text: &str) -> String {
     shown.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }
 
-fn receipt() -> Receipt {
-    Receipt { message_id: Some("4711".to_owned()) }
+/// The pieces of an earlier step, one at each place.
+fn earlier(kind: &'static ChannelKind) -> Vec<Arrived> {
+    let receipt = Receipt { message_id: Some("4711".to_owned()) };
+    let places = channel(kind).targets().into_iter();
+    places.map(|place| Arrived { place, receipt: receipt.clone(), ..Arrived::default() }).collect()
 }
 
 pub(crate) fn a_step_takes_the_place_of_the_last(kind: &'static ChannelKind) {
-    let edit = |earlier: Option<Receipt>| {
+    let edit = |earlier: Vec<Arrived>| {
         let (outcome, requests) = attempt_in(kind, &step("uploading"), &[], accepted(kind), |cx| {
-            cx.earlier = earlier.into_iter().collect();
+            cx.earlier = earlier;
         });
         outcome.unwrap();
         let [told] = telling(&requests, "uploading").try_into().unwrap();
         told
     };
-    assert!(edit(Some(receipt())).contains("4711"));
-    assert!(!edit(None).contains("4711"));
+    assert!(edit(earlier(kind)).contains("4711"));
+    assert!(!edit(Vec::new()).contains("4711"));
 }
 
 /// The message may be gone, or too old to be edited.
 pub(crate) fn an_edit_that_is_refused_is_sent_anew(kind: &'static ChannelKind) {
     let gone = ResponseTemplate::new(400);
     let (outcome, requests) = attempt_in(kind, &step("uploading"), &[gone], accepted(kind), |cx| {
-        cx.earlier = vec![receipt()];
+        cx.earlier = earlier(kind);
     });
     outcome.unwrap();
     let [_, anew] = telling(&requests, "uploading").try_into().unwrap();

@@ -24,7 +24,10 @@ mod telegram;
 mod wecom_app;
 
 use deskbell_channels::{Channel, ChannelKind, SendContext, SendError, deliver, kind};
-use deskbell_core::{Message, delivery::Receipt};
+use deskbell_core::{
+    Message,
+    delivery::{Arrived, Receipt},
+};
 
 /// A channel with its kind.
 struct Configured {
@@ -43,5 +46,13 @@ fn configured(name: &str, options: &str) -> Configured {
 impl Configured {
     async fn deliver(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
         deliver(self.kind, &*self.channel, message, cx).await.first()
+    }
+
+    /// What a step that gave `receipt` leaves for the next one.
+    fn earlier(&self, receipt: &Receipt) -> Vec<Arrived> {
+        let places = self.channel.targets().into_iter();
+        places
+            .map(|place| Arrived { place, receipt: receipt.clone(), ..Arrived::default() })
+            .collect()
     }
 }

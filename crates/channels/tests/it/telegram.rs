@@ -49,11 +49,11 @@ async fn the_steps_of_a_run_are_one_message() {
     let channel = channel(&far_end);
     let first = step("uploading");
     let mut cx = context(&first, None);
-    cx.earlier = vec![channel.deliver(&first, &cx).await.unwrap()];
+    cx.earlier = channel.earlier(&channel.deliver(&first, &cx).await.unwrap());
     // A step that says the same again is not a failure.
     for text in ["uploading more", "uploading more", "done"] {
         let receipt = channel.deliver(&step(text), &cx).await.unwrap();
-        assert_eq!(Some(receipt), cx.earlier.first().cloned());
+        assert_eq!(receipt, cx.earlier[0].receipt);
     }
     let shown = far_end.messages();
     assert_eq!((shown.len(), shown[0].edits), (1, 2));
@@ -66,7 +66,7 @@ async fn a_message_that_is_gone_is_sent_anew() {
     let channel = channel(&far_end);
     let message = step("uploading");
     let mut cx = context(&message, None);
-    cx.earlier = vec![channel.deliver(&message, &cx).await.unwrap()];
+    cx.earlier = channel.earlier(&channel.deliver(&message, &cx).await.unwrap());
     far_end.clear();
     let receipt = channel.deliver(&message, &cx).await.unwrap();
     assert_eq!(receipt, Receipt { message_id: Some("2".to_owned()) });

@@ -88,7 +88,7 @@ impl Attempt {
             deskbell_channels::deliver(self.ready.kind, &*self.ready.channel, &message, &cx);
         let caught = AssertUnwindSafe(sending).catch_unwind().await;
         caught.unwrap_or_else(|_panic| Delivered {
-            receipts: self.due.arrived.clone(),
+            arrived: self.due.arrived.clone(),
             failure: Some(SendError::temporary("the channel's code panicked")),
         })
     }
@@ -97,7 +97,7 @@ impl Attempt {
     fn judge(&self, answer: Delivered) -> (Outcome, Verdict) {
         let Due { id, attempt, .. } = &self.due;
         let name = &id.channel;
-        let Delivered { receipts: arrived, failure } = answer;
+        let Delivered { arrived, failure } = answer;
         let Some(SendError { failure, message: error }) = failure else {
             info!(event.id = %id.event, channel.name = %name, attempt, "delivered event to {name}");
             return (Outcome::Sent(arrived), Verdict::Sent);

@@ -17,7 +17,7 @@ use deskbell_channels::{
 use deskbell_core::{
     ChannelName, Context, DeliveryId, EventId, Level, Message, Run, Source,
     clock::Clock,
-    delivery::{DeliveryState, Failure, Receipt},
+    delivery::{DeliveryState, Failure, Mark, Receipt},
     event::{Content, Kind},
     run::{Phase, RunStep},
 };
@@ -72,7 +72,7 @@ pub(crate) struct ScriptedChannel(Arc<Script>);
 struct Script {
     steps: Mutex<VecDeque<Step>>,
     then: Step,
-    targets: usize,
+    places: Mutex<Vec<String>>,
     seen: watch::Sender<Seen>,
 }
 
@@ -98,17 +98,29 @@ pub(crate) struct Try {
 impl ScriptedChannel {
     /// A channel that does `steps`, and `then` ever after.
     pub(crate) fn new(steps: impl IntoIterator<Item = Step>, then: Step) -> Self {
-        Self::to_places(steps, then, 1)
+        Self::to_places(steps, then, &["here"])
     }
 
-    /// The same with so many places, each of which gets the message for itself.
+    /// The same with several places, each of which gets the message for itself.
     pub(crate) fn to_places(
         steps: impl IntoIterator<Item = Step>,
         then: Step,
-        targets: usize,
+        places: &[&str],
     ) -> Self {
         let steps = Mutex::new(steps.into_iter().collect());
-        Self(Arc::new(Script { steps, then, targets, seen: watch::Sender::default() }))
+        let this = Self(Arc::new(Script {
+            steps,
+            then,
+            places: Mutex::default(),
+            seen: watch::Sender::default(),
+        }));
+        this.tell(places);
+        this
+    }
+
+    /// Tells `places` from now on, as after an edit of the configuration.
+    pub(crate) fn tell(&self, places: &[&str]) {
+        *self.0.places.lock().unwrap() = places.iter().map(|&place| place.to_owned()).collect();
     }
 
     /// A channel that does the same with every message.
@@ -161,8 +173,8 @@ impl Drop for Running<'_> {
 
 #[async_trait]
 impl Channel for ScriptedChannel {
-    fn targets(&self) -> usize {
-        self.0.targets
+    fn targets(&self) -> Vec<Mark> {
+        self.0.places.lock().unwrap().iter().map(|name| Mark::of(name)).collect()
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
@@ -170,12 +182,12 @@ impl Channel for ScriptedChannel {
         match step {
             Step::Take(after) => {
                 tokio::time::sleep(after).await;
-                Ok(Receipt {
-                    message_id: Some(match cx.target {
-                        0 => format!("message of {}", cx.delivery.event),
-                        place => format!("message of {} at {place}", cx.delivery.event),
-                    }),
-                })
+                let place = self.0.places.lock().unwrap()[cx.target].clone();
+                let message_id = match cx.target {
+                    0 => format!("message of {}", cx.delivery.event),
+                    _ => format!("message of {} at {place}", cx.delivery.event),
+                };
+                Ok(Receipt { message_id: Some(message_id) })
             }
             Step::Fail(after, failure) => {
                 tokio::time::sleep(after).await;

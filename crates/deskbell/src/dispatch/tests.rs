@@ -368,28 +368,44 @@ async fn a_run_is_one_message_where_the_far_end_can_edit_it() {
 
 #[tokio::test(start_paused = true)]
 async fn what_has_arrived_is_not_sent_again() {
-    let channel = ScriptedChannel::to_places([Step::TAKE, Step::FAIL], Step::TAKE, 3);
+    let script = [Step::TAKE, Step::FAIL];
+    let channel = ScriptedChannel::to_places(script, Step::TAKE, &["a", "b", "c"]);
     let desk = Desk::with(&[("team", &channel)]);
     let event = desk.push(&[]).await;
     desk.expect(event, "team", Sent).await;
     let tries: Vec<_> = channel.tries().iter().map(|it| (it.attempt, it.target)).collect();
     assert_eq!(tries, [(1, 0), (1, 1), (2, 1), (2, 2)]);
     let receipts = desk.delivery(event, "team").await.receipts;
-    let ids: Vec<_> = receipts.iter().filter_map(|it| it.message_id.clone()).collect();
-    let place = |number| format!("message of {event} at {number}");
-    assert_eq!(ids, [format!("message of {event}"), place(1), place(2)]);
+    let ids: Vec<_> = receipts.iter().filter_map(|it| it.receipt.message_id.clone()).collect();
+    let at = |place| format!("message of {event} at {place}");
+    assert_eq!(ids, [format!("message of {event}"), at("b"), at("c")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_list_of_places_misses_nobody() {
+    let script = [Step::TAKE, Step::FAIL];
+    let channel = ScriptedChannel::to_places(script, Step::TAKE, &["a", "b"]);
+    let desk = Desk::with(&[("team", &channel)]);
+    let event = desk.push(&[]).await;
+    channel.tried(2).await;
+    channel.tell(&["b", "a", "new"]);
+    desk.expect(event, "team", Sent).await;
+    let tries: Vec<_> = channel.tries().iter().map(|it| (it.attempt, it.target)).collect();
+    assert_eq!(tries, [(1, 0), (1, 1), (2, 0), (2, 2)]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_run_edits_its_message_at_each_place() {
-    let channel = ScriptedChannel::to_places([], Step::TAKE, 2);
+    let channel = ScriptedChannel::to_places([], Step::TAKE, &["a", "b"]);
     let desk = Desk::with(&[("edits", &channel)]);
     let start = desk.step(Phase::Start, "start").await;
     desk.expect(start, "edits", Sent).await;
+    channel.tell(&["b", "new", "a"]);
     let end = desk.step(Phase::End, "end").await;
     desk.expect(end, "edits", Sent).await;
-    let edits: Vec<_> = channel.tries().into_iter().filter_map(|it| it.edit?.message_id).collect();
-    assert_eq!(edits, [format!("message of {start}"), format!("message of {start} at 1")]);
+    let edits: Vec<_> = channel.tries().into_iter().skip(2).map(|it| it.edit?.message_id).collect();
+    let at_b = format!("message of {start} at b");
+    assert_eq!(edits, [Some(at_b), None, Some(format!("message of {start}"))]);
 }
 
 #[tokio::test(start_paused = true)]

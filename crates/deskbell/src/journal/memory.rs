@@ -261,7 +261,7 @@ impl State {
                 Outcome::Sent(receipts) => {
                     delivery.state = DeliveryState::Sent;
                     // As in the file: without an id there is nothing to keep.
-                    let names_one = receipts.iter().any(|receipt| receipt.message_id.is_some());
+                    let names_one = receipts.iter().any(|piece| piece.receipt.message_id.is_some());
                     delivery.receipts = if names_one { receipts } else { Vec::new() };
                     None
                 }
@@ -386,7 +386,7 @@ impl State {
         let earlier = self.earlier_in_line(number, channel);
         let mut sent = earlier.filter(|earlier| earlier.state == DeliveryState::Sent);
         let names_one = |earlier: &&Delivery| {
-            earlier.receipts.iter().any(|receipt| receipt.message_id.is_some())
+            earlier.receipts.iter().any(|piece| piece.receipt.message_id.is_some())
         };
         let previous = sent.rfind(names_one).map(|earlier| earlier.receipts.clone());
         drop(sent);

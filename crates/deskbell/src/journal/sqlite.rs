@@ -174,7 +174,7 @@ impl Form {
                     attempt,
                     state: stored::delivery_state_code(state),
                     due_at,
-                    receipts: stored::receipts(&receipts, state == DeliveryState::Sent)?,
+                    receipts: stored::pieces(&receipts, state == DeliveryState::Sent)?,
                     line: stored::attempt_line(&AttemptRecord { number: attempt, at, error })?,
                 })
             }

@@ -74,7 +74,7 @@ impl From<journal::Delivery> for DeliveryBody {
             maybe_repeated: delivery.maybe_repeated,
             attempts: delivery.attempts.into_iter().map(attempt).collect(),
             attempt_count: delivery.attempt_count,
-            message_id: delivery.receipts.into_iter().find_map(|receipt| receipt.message_id),
+            message_id: delivery.receipts.into_iter().find_map(|piece| piece.receipt.message_id),
             waits_for: None,
         }
     }

@@ -39,7 +39,7 @@ impl ClaimedForm {
         let due = self.due.into_iter().filter_map(|form| {
             let DueForm { channel, attempt, maybe_repeated, event, previous, arrived } = form;
             let receipts = || {
-                Ok((stored::receipts_of(previous)?, stored::receipts_of(arrived)?))
+                Ok((stored::pieces_of(previous.as_deref())?, stored::pieces_of(arrived.as_deref())?))
             };
             let (event, (previous, arrived)) = match event.event().and_then(|e| Ok((e, receipts()?))) {
                 Ok(read) => read,

@@ -255,7 +255,7 @@ fn with_rows(connection: &Connection, query: &DeliveryQuery) -> Result<Vec<Numbe
         delivery.maybe_repeated = row.get(6)?;
         delivery.attempts = stored::attempts(attempts.as_deref().unwrap_or_default())?;
         delivery.attempt_count = row.get(8)?;
-        delivery.receipts = stored::receipts_of(row.get(9)?)?;
+        delivery.receipts = stored::pieces_of(row.get::<_, Option<String>>(9)?.as_deref())?;
         Ok(Some((seq, delivery)))
     })
 }

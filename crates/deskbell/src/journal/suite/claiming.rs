@@ -232,7 +232,7 @@ pub(super) async fn previous(journal: Fresh) {
     for outcome in [sent(Some("m1")), sent(None), given_up(), sent(Some("m4"))] {
         let claimed = claim(journal, "a", 9, 9).await;
         let due = claimed.due.iter().find(|due| due.id.event != id(5)).unwrap();
-        receipts.push(due.previous.iter().find_map(|receipt| receipt.message_id.clone()));
+        receipts.push(due.previous.iter().find_map(|piece| piece.receipt.message_id.clone()));
         record(journal, due, outcome).await;
         let other = claimed.due.iter().find(|due| due.id.event == id(5));
         assert!(other.is_none_or(|due| due.previous.is_empty()), "another run");

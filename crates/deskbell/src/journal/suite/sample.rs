@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use deskbell_core::{
     ChannelName, DeliveryId, Event, EventId, Level, Run, RunId, Source,
-    delivery::{DeliveryState, Outcome, Planned, Receipt, Replaces},
+    delivery::{Arrived, DeliveryState, Mark, Outcome, Planned, Receipt, Replaces},
     event::{Content, Kind},
     run::{Phase, RunState, RunStep},
 };
@@ -159,8 +159,9 @@ pub(in crate::journal) async fn record(journal: &dyn Journal, due: &Due, outcome
 }
 
 /// The receipt of a piece.
-pub(in crate::journal) fn receipt(message_id: Option<&str>) -> Receipt {
-    Receipt { message_id: message_id.map(str::to_owned) }
+pub(in crate::journal) fn receipt(message_id: Option<&str>) -> Arrived {
+    let receipt = Receipt { message_id: message_id.map(str::to_owned) };
+    Arrived { place: Mark(7), text: Mark::NONE, receipt }
 }
 
 pub(in crate::journal) fn sent(message_id: Option<&str>) -> Outcome {

@@ -11,7 +11,7 @@ use deskbell::{
     bridge::hello::Hello,
     journal::{Claim, Journal as _, Write},
 };
-use deskbell_core::delivery::{Outcome, Receipt};
+use deskbell_core::delivery::{Arrived, Outcome, Receipt};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -31,7 +31,8 @@ async fn deliver(parts: &Parts, channel: &str) {
     let now = parts.app.clock.now();
     let room = vec![(channel.parse().unwrap(), 10)];
     for due in parts.journal.claim(Claim { now, room }).await.unwrap().due {
-        let outcome = Outcome::Sent(vec![Receipt { message_id: Some("far-1".to_owned()) }]);
+        let receipt = Receipt { message_id: Some("far-1".to_owned()) };
+        let outcome = Outcome::Sent(vec![Arrived { receipt, ..Arrived::default() }]);
         let write = Write::Outcome { delivery: due.id, attempt: due.attempt, at: now, outcome };
         parts.journal.commit(vec![write]).await.unwrap();
     }
