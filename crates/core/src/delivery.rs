@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use crate::{
     event::{EventId, Kind},
     field::Invalid,
+    group::Grouped,
     run::Phase,
 };
 
@@ -83,7 +84,7 @@ pub enum DeliveryState {
     Sent,
     /// Given up: refused for good, or tried too often.
     GivenUp,
-    /// Replaced by a later step of the same run before it was tried.
+    /// Replaced by a later step of the same run before it was tried, or a repeat of what was told.
     Superseded,
 }
 
@@ -212,6 +213,8 @@ pub struct Planned {
     pub reason: String,
     /// What it does to earlier deliveries of the same run to the same channel.
     pub replaces: Replaces,
+    /// Its group, if it may be told together with others.
+    pub grouped: Option<Grouped>,
 }
 
 /// What a delivery of a run's step does to earlier, untried deliveries of the same run to the same channel.

@@ -16,6 +16,7 @@ pub mod message;
 pub mod text;
 
 pub mod delivery;
+pub mod group;
 pub mod quiet;
 pub mod route;
 

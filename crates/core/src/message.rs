@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     context::Context,
     event::{Event, EventId, Format, Kind},
+    group::Digest,
     level::Level,
     run::{Phase, Progress, RunId},
     source::Source,
@@ -89,6 +90,17 @@ impl Message {
             run,
             data: event.content.data.clone(),
         }
+    }
+
+    /// The message that tells `digest`, which `event` leads.
+    pub fn of_digest(event: &Event, digest: &Digest) -> Self {
+        let latest = Self::of(digest.texts.last().map_or(event, |(_, latest)| latest));
+        let (title, body) = (Some(digest.title()), digest.body());
+        let told = Self { event: event.id, level: digest.level, title, body, ..latest };
+        if digest.different == 1 {
+            return told;
+        }
+        Self { format: Format::default(), link: None, data: None, ..told }
     }
 
     /// The title and the body as one plain text, a blank line between them.

@@ -6,6 +6,7 @@ use crate::{
     context::Context,
     delivery::{ChannelName, Planned, Replaces},
     event::{Event, Kind},
+    group::Grouping,
     level::{Level, LevelRange},
     quiet::{Hold, Holds},
 };
@@ -25,6 +26,8 @@ pub struct Route {
     pub channels: Vec<ChannelName>,
     /// Whether the routes after it are looked at too.
     pub continues: bool,
+    /// How its events are told together.
+    pub grouping: Option<Grouping>,
 }
 
 /// What a route found of an event.
@@ -157,6 +160,8 @@ pub struct Routing {
     pub update_interval: Duration,
     /// What holds deliveries back for a while.
     pub holds: Holds,
+    /// The project that brought routes; what they take is grouped with the events of no other.
+    pub project: Option<String>,
 }
 
 impl Routing {
@@ -213,13 +218,35 @@ impl Routing {
         choices
     }
 
+    /// How the route that `reason` names tells its events together.
+    fn grouping(&self, reason: Reason) -> Option<&Grouping> {
+        let (routes, number) = match reason {
+            Reason::Route(number) => (&self.routes, number),
+            Reason::Added(number) => (&self.added, number),
+            Reason::Named | Reason::NoRoutes => return None,
+        };
+        routes.get(number.checked_sub(1)?)?.grouping.as_ref()
+    }
+
+    /// Which events those of a route may be grouped with: two projects may each have a first route.
+    fn scope(&self, reason: Reason) -> String {
+        let is_of_project = matches!(reason, Reason::Added(_)) || self.added.is_empty();
+        let project = self.project.as_deref().filter(|_| is_of_project);
+        format!("{reason} {project:?}")
+    }
+
     /// The deliveries of `event`: one for each chosen channel.
     pub fn plan(&self, event: &Event) -> Vec<Planned> {
         let replaces = Replaces::of(&event.kind, self.update_interval);
         let planned = |Choice { channel, reason }| {
-            let held = self.holds.hold(&channel, event.level, event.at);
+            let grouping = self.grouping(reason);
+            let grouped = grouping.and_then(|it| it.of(&self.scope(reason), event));
+            let wait = grouping.filter(|_| grouped.is_some()).map(|it| it.wait).unwrap_or_default();
+            let due_at = event.at.checked_add(wait).unwrap_or(event.at);
+            let held = self.holds.hold(&channel, event.level, due_at);
             Planned {
-                due_at: held.map_or(event.at, |held| held.until),
+                due_at: held.map_or(due_at, |held| held.until),
+                grouped,
                 reason: match held {
                     Some(held) => format!("{reason}{AND}{}", held.by),
                     None => reason.to_string(),
@@ -300,6 +327,7 @@ mod tests {
             clients: Vec::new(),
             channels: names(channels),
             continues,
+            grouping: None,
         }
     }
 
@@ -444,6 +472,7 @@ mod tests {
             due_at: Timestamp::UNIX_EPOCH,
             reason: "route 2".to_owned(),
             replaces: Replaces::Updates { interval: Duration::from_secs(5) },
+            grouped: None,
         };
         assert_eq!(routing.plan(&event(Level::Info, "llm", Kind::Run(step))), [planned]);
     }

@@ -268,6 +268,7 @@ fn event(key: Uuid) -> Write {
         due_at: now,
         reason: "route 1".to_owned(),
         replaces: Replaces::Nothing,
+        grouped: None,
     });
     let key = IdempotencyKey { scope: "api:someone".to_owned(), key: key.to_string() };
     let accept = Accept { event, key: Some(key), deliveries: deliveries.collect(), run: None };

@@ -157,6 +157,7 @@ pub fn rules(config: &Config, channels: &ChannelSet) -> Rules {
         skip_titles: config.skip_titles.clone(),
         update_interval: config.delivery.update_interval,
         holds: holds(config),
+        project: None,
     };
     Rules {
         routing,

@@ -215,6 +215,7 @@ impl Intake {
             let routing = &mut rules.routing;
             let place = if project.is_trusted { &mut routing.routes } else { &mut routing.added };
             place.clone_from(routes);
+            routing.project = Some(project.file.display().to_string());
             rules.project = Some(project);
         }
         Arc::new(rules)

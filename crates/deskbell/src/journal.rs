@@ -15,6 +15,7 @@ use async_trait::async_trait;
 use deskbell_core::{
     ChannelName, DeliveryId, Event, EventId, Invalid, Run, RunId,
     delivery::{Arrived, DeliveryState, Outcome, Planned},
+    group::Digest,
     level::LevelRange,
     run::RunState,
 };
@@ -219,6 +220,8 @@ pub struct Due {
     pub previous: Vec<Arrived>,
     /// The pieces that earlier attempts have brought there.
     pub arrived: Vec<Arrived>,
+    /// The events that are told with it in one message, if there are others.
+    pub digest: Option<Digest>,
 }
 
 /// Which events to read, and in which order.
@@ -302,6 +305,10 @@ pub struct Delivery {
     pub attempt_count: u32,
     /// What the far end gave for each piece that has arrived; nothing where all have, and none has an id.
     pub receipts: Vec<Arrived>,
+    /// The event whose delivery tells this one too; of a superseded one the event that told the same before.
+    pub lead: Option<EventId>,
+    /// How many other events its message tells; `None` for what belongs to no group.
+    pub others: Option<u64>,
 }
 
 /// How many attempts of a delivery are kept in detail.

@@ -125,7 +125,9 @@ pub(super) async fn retry(
     let write = Write::Retry { delivery: id.clone(), at: app.clock.now() };
     let acks = app.journal.commit(vec![write]).await?;
     let delivery = find(&app, &id).await?;
-    if !matches!(acks.first(), Some(Ack::Done(1..))) {
+    // With one of a message the others are due again as well, and may be asked for in the same breath.
+    let is_due_with_another = delivery.state == DeliveryState::Pending && delivery.lead.is_some();
+    if !matches!(acks.first(), Some(Ack::Done(1..))) && !is_due_with_another {
         return Err(Problem::new(
             StatusCode::CONFLICT,
             "not-given-up",
@@ -146,6 +148,9 @@ pub(super) fn body(app: &App, delivery: Delivery) -> DeliveryBody {
 
 fn waits_for(app: &App, delivery: &Delivery) -> String {
     let name = &delivery.id.channel;
+    if let Some(lead) = delivery.lead {
+        return format!("the message that tells it together with event {lead}");
+    }
     let is_due = delivery.due_at <= app.clock.now();
     if app.channels.borrow().get(name).is_none() {
         return format!(
@@ -156,6 +161,9 @@ fn waits_for(app: &App, delivery: &Delivery) -> String {
         let until = until(delivery.due_at);
         return match delivery.attempt_count {
             0 if let Some(hold) = route::parts(&delivery.reason).1 => format!("{until}, {hold}"),
+            0 if delivery.others.is_some() => {
+                format!("{until}, so that others of its group are told with it")
+            }
             0 => format!("{until}, so that updates of a run are not too frequent"),
             count => format!("{until}, because attempt {count} failed"),
         };

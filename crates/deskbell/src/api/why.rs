@@ -91,6 +91,7 @@ fn verdicts(event: &Event, routes: &[Route], file: Option<&Path>) -> Vec<RouteBo
             channels: route.channels.iter().map(ToString::to_string).collect(),
             matches: verdict == Verdict::Matches,
             verdict: verdict.to_string(),
+            groups: route.grouping.as_ref().map(ToString::to_string),
         })
         .collect()
 }

@@ -94,7 +94,7 @@ fn row(delivery: &DeliveryBody) -> Vec<Cell> {
         count => format!("{count} attempts"),
     };
     let latest = delivery.waits_for.as_ref().map(|what| format!("waits for {what}"));
-    let latest = delivery.latest_error().map(str::to_owned).or(latest);
+    let latest = delivery.latest_error().map(str::to_owned).or(latest).or(delivery.place());
     vec![
         Cell::styled(&delivery.id, QUIET),
         show::state(delivery.state.as_str()),

@@ -90,11 +90,13 @@ fn route(route: &RouteBody) -> String {
         false => route.channels.join(", "),
     };
     let file = route.file.as_deref().map(|file| format!(" of {}", text::one_line(file)));
+    let groups = route.groups.as_deref().map(|groups| format!("; {}", text::one_line(groups)));
     format!(
-        "  route {}{} ({} → {channels}): {}",
+        "  route {}{} ({} → {channels}{}): {}",
         route.number,
         file.unwrap_or_default(),
         text::one_line(&route.takes),
+        groups.unwrap_or_default(),
         styled(style, &route.verdict)
     )
 }
@@ -117,6 +119,9 @@ fn delivery(delivery: &DeliveryBody, dates: &Dates) -> Vec<String> {
     }));
     if let Some(message_id) = &delivery.message_id {
         lines.push(format!("  the far end's id: {}", text::one_line(message_id)));
+    }
+    if let Some(place) = delivery.place() {
+        lines.push(format!("  {}", text::one_line(&place)));
     }
     if let Some(waits_for) = &delivery.waits_for {
         lines.push(format!("  waits for {}", text::one_line(waits_for)));

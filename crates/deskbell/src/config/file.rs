@@ -1,18 +1,24 @@
 //! What may stand in a configuration file. The doc comments here are the documentation of the options.
 
+mod quiet;
+
 use std::{
     borrow::Cow, collections::BTreeMap, fmt, net::SocketAddr, path::PathBuf, str::FromStr,
     time::Duration,
 };
 
 use deskbell_channels::Overflow;
-use deskbell_core::{ChannelName, Context, Invalid, Level, event::Format, level::LevelRange};
-use jiff::{
-    SpanRelativeTo,
-    civil::{self, Weekday},
+use deskbell_core::{
+    ChannelName, Context, Invalid, Level,
+    event::Format,
+    group::{By, Grouping},
+    level::LevelRange,
 };
+use jiff::SpanRelativeTo;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+pub use quiet::QuietTable;
 
 use super::{DeliveryOptions, default_log_limits};
 use crate::mcp::profiles;
@@ -103,6 +109,72 @@ pub struct RouteTable {
     /// Whether the routes after it are looked at too.
     #[serde(default, rename = "continue")]
     pub continues: bool,
+    /// What the events have in common that are told as one message: `context`, `client`, `project`, `level`, `title`,
+    /// `text`, or a list. Steps of runs are never told together.
+    #[serde(default)]
+    pub group_by: OneOrMany<GroupBy>,
+    /// How long the first of a group waits for more; with `group_by`, `10s` where nothing is said. Without `group_by`
+    /// all events of the route are one group.
+    #[serde(default)]
+    pub group_wait: Option<Parsed<Period>>,
+    /// The least time between two messages of a group; with `group_by`, `1m` where nothing is said.
+    #[serde(default)]
+    pub group_interval: Option<Parsed<Period>>,
+    /// For how long something that was told is not told again, such as `4h`; without it everything is told.
+    #[serde(default)]
+    pub repeat_interval: Option<Parsed<Period>>,
+    /// What two events have in common that say the same, out of the same words as for `group_by`; without it level,
+    /// context, client, project, title and text.
+    #[serde(default)]
+    pub repeat_by: OneOrMany<GroupBy>,
+}
+
+impl RouteTable {
+    /// How the route tells its events together, if it does.
+    pub fn grouping(&self) -> Option<Grouping> {
+        /// How long the first of a group waits where nothing is said.
+        const WAIT: Duration = Duration::from_secs(10);
+        /// The least time between two messages of a group where nothing is said.
+        const INTERVAL: Duration = Duration::from_mins(1);
+        let period = |period: Option<Parsed<Period>>| period.map(|period| period.0.0);
+        let (wait, interval) = (period(self.group_wait), period(self.group_interval));
+        let repeat = period(self.repeat_interval);
+        let list = |by: &OneOrMany<GroupBy>| by.0.iter().copied().map(By::from).collect();
+        let (by, same): (Vec<By>, _) = (list(&self.group_by), list(&self.repeat_by));
+        if by.is_empty() && wait.is_none() && interval.is_none() {
+            return repeat.map(|repeat| Grouping::of_repeats(repeat, same));
+        }
+        let default = |length| if by.is_empty() { Duration::ZERO } else { length };
+        let wait = wait.unwrap_or_else(|| default(WAIT));
+        let interval = interval.unwrap_or_else(|| default(INTERVAL));
+        Some(Grouping { by, wait, interval, repeat, same })
+    }
+}
+
+/// What events of a group have in common.
+#[derive(Clone, Copy, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum GroupBy {
+    Context,
+    Client,
+    Project,
+    Level,
+    Title,
+    Text,
+}
+
+impl From<GroupBy> for By {
+    fn from(by: GroupBy) -> Self {
+        match by {
+            GroupBy::Context => Self::Context,
+            GroupBy::Client => Self::Client,
+            GroupBy::Project => Self::Project,
+            GroupBy::Level => Self::Level,
+            GroupBy::Title => Self::Title,
+            GroupBy::Text => Self::Text,
+        }
+    }
 }
 
 /// A sort of event.
@@ -192,92 +264,6 @@ impl Default for DeliveryTable {
         let DeliveryOptions { attempts, timeout, update_interval } = DeliveryOptions::default();
         let period = |duration| Parsed(Period(duration));
         Self { attempts, timeout: period(timeout), update_interval: period(update_interval) }
-    }
-}
-
-/// Quiet hours: what is not serious waits until they are over.
-#[derive(Clone, Default, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub struct QuietTable {
-    /// When they begin, such as `22:00`.
-    pub from: Option<Parsed<TimeOfDay>>,
-    /// When they end, such as `07:00`: on the next day where that is not later than `from`.
-    pub to: Option<Parsed<TimeOfDay>>,
-    /// The days on which they begin: `mon`, `tue`, `wed`, `thu`, `fri`, `sat`, `sun`, or a list; all, if none is named.
-    pub days: OneOrMany<Day>,
-    /// The least level that is told all the same; without it `error`.
-    pub breaks_through: Option<Parsed<Level>>,
-    /// Whose clock they go by, such as `Europe/Berlin`; without it the machine's.
-    pub time_zone: Option<String>,
-}
-
-impl QuietTable {
-    /// These options, and those of `other` where this says nothing.
-    pub fn or(self, other: Self) -> Self {
-        Self {
-            from: self.from.or(other.from),
-            to: self.to.or(other.to),
-            days: if self.days.0.is_empty() { other.days } else { self.days },
-            breaks_through: self.breaks_through.or(other.breaks_through),
-            time_zone: self.time_zone.or(other.time_zone),
-        }
-    }
-
-    /// Whether nothing is said.
-    pub const fn is_empty(&self) -> bool {
-        self.from.is_none()
-            && self.to.is_none()
-            && self.days.0.is_empty()
-            && self.breaks_through.is_none()
-            && self.time_zone.is_none()
-    }
-}
-
-/// A day of the week.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-#[schemars(inline)]
-pub enum Day {
-    Mon,
-    Tue,
-    Wed,
-    Thu,
-    Fri,
-    Sat,
-    Sun,
-}
-
-impl From<Day> for Weekday {
-    fn from(day: Day) -> Self {
-        match day {
-            Day::Mon => Self::Monday,
-            Day::Tue => Self::Tuesday,
-            Day::Wed => Self::Wednesday,
-            Day::Thu => Self::Thursday,
-            Day::Fri => Self::Friday,
-            Day::Sat => Self::Saturday,
-            Day::Sun => Self::Sunday,
-        }
-    }
-}
-
-/// A time of the day, to the minute.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimeOfDay(pub civil::Time);
-
-impl FromStr for TimeOfDay {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        civil::Time::strptime("%H:%M", text.trim())
-            .map(Self)
-            .map_err(|_| Invalid::text("time", text, "a time of the day such as 22:00"))
-    }
-}
-
-impl fmt::Display for TimeOfDay {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:02}:{:02}", self.0.hour(), self.0.minute())
     }
 }
 
@@ -556,16 +542,6 @@ mod tests {
         check("0s", 0.0);
         for text in ["", "15", "-5s", "1 month", "soon", "5s ago"] {
             assert!(text.parse::<Period>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn times_of_the_day_are_read_and_written_back() {
-        for text in ["00:00", "07:05", "23:59"] {
-            assert_eq!(text.parse::<TimeOfDay>().unwrap().to_string(), text);
-        }
-        for text in ["", "7", "24:00", "22:00:30", "10pm"] {
-            assert!(text.parse::<TimeOfDay>().is_err(), "{text}");
         }
     }
 

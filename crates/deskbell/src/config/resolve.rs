@@ -372,6 +372,7 @@ impl Parts<'_> {
 impl From<RouteTable> for Route {
     fn from(table: RouteTable) -> Self {
         Self {
+            grouping: table.grouping(),
             levels: table.level.map_or(LevelRange::ALL, |level| level.0),
             contexts: table.context.0.into_iter().map(|context| context.0).collect(),
             kinds: table.kind.0.into_iter().map(|kind| kind.as_str().to_owned()).collect(),

@@ -74,7 +74,10 @@ impl Attempt {
 
     /// Sends the message, within the time-out. A panic of the channel is a failure like any other.
     async fn send(&self) -> Delivered {
-        let message = Message::of(&self.due.event);
+        let event = &self.due.event;
+        let digest = self.due.digest.as_ref();
+        let message =
+            digest.map_or_else(|| Message::of(event), |digest| Message::of_digest(event, digest));
         let (now, http) = (self.clock.now(), self.ready.http.clone());
         let cx = SendContext {
             attempt: self.due.attempt,

@@ -6,7 +6,10 @@ use deskbell_core::{
     Level,
     clock::Clock as _,
     delivery::DeliveryState::{Pending, Sent},
+    group::{By, Grouping},
+    level::LevelRange,
     quiet::Quiet,
+    route::Route,
     run::Phase,
 };
 use jiff::{ToSpan as _, tz::TimeZone};
@@ -44,6 +47,42 @@ async fn quiet_hours_hold_back_what_is_not_serious() {
     let held = desk.expect(info, "phone", Sent).await;
     assert_eq!(start.elapsed().as_secs(), HOUR.as_secs());
     assert_eq!(held.reason, "no routes are configured; held for the quiet hours");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_to_a_channel_of_twenty_a_minute_arrives_complete_and_in_order() {
+    let channel = ScriptedChannel::always(Step::TAKE);
+    let desk = Desk::limited(&[("phone", &channel)], 20);
+    desk.route(|routing| {
+        routing.routes = vec![Route {
+            levels: LevelRange::ALL,
+            contexts: Vec::new(),
+            kinds: Vec::new(),
+            clients: Vec::new(),
+            channels: vec!["phone".parse().unwrap()],
+            continues: false,
+            grouping: Some(Grouping {
+                by: vec![By::Context],
+                wait: Duration::from_secs(10),
+                interval: Duration::from_secs(60),
+                repeat: None,
+                same: Vec::new(),
+            }),
+        }];
+    });
+    let start = Instant::now();
+    let mut events = Vec::new();
+    for number in 0..200 {
+        events.push(desk.tell(Level::Info, &format!("message {number}")).await);
+    }
+    for event in events {
+        desk.expect(event, "phone", Sent).await;
+    }
+    assert_eq!(start.elapsed().as_secs(), 10);
+    let tries = channel.tries();
+    let [told] = &tries[..] else { panic!("{} messages", tries.len()) };
+    let expected: Vec<_> = (0..200).map(|number| format!("message {number}")).collect();
+    assert_eq!(told.body, expected.join("\n"));
 }
 
 #[tokio::test(start_paused = true)]

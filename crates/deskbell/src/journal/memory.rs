@@ -3,6 +3,8 @@
 //!
 //! It is also the model that the other implementations are compared with.
 
+mod groups;
+
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     hash::Hash,
@@ -12,13 +14,14 @@ use std::{
 use async_trait::async_trait;
 use deskbell_core::{
     ChannelName, DeliveryId, Event, EventId, Run, RunId,
-    delivery::{DeliveryState, Earlier, Outcome, Planned},
+    delivery::{DeliveryState, Earlier, Outcome, Planned, Replaces},
     event::Kind,
     run::RunState,
 };
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use self::groups::{Member, Placed};
 use super::{
     ATTEMPTS_KEPT, Accept, Ack, AttemptRecord, Claim, Claimed, Cursor, Delivery, DeliveryQuery,
     Due, Entry, EventQuery, IdempotencyKey, Journal, JournalError, RunQuery, Write,
@@ -94,6 +97,8 @@ struct State {
     steps: HashMap<RunId, BTreeSet<Number>>,
     /// The deliveries of one run to one channel, which go one after the other.
     lines: HashMap<(RunId, ChannelName), BTreeSet<Number>>,
+    /// What is known of the deliveries that belong to groups.
+    members: BTreeMap<Placed, Member>,
     /// The pending deliveries of each channel by the time at which they are due.
     pending: HashMap<ChannelName, BTreeSet<(Timestamp, Number)>>,
     /// Each run with the number of its latest step.
@@ -181,29 +186,46 @@ impl State {
         }
         let event = kept.event.id;
         let mut due_at = planned.due_at;
+        let mut state = DeliveryState::Pending;
+        let grouped = planned.grouped.filter(|_| kept.run().is_none());
+        let at = kept.event.at;
         if let Some(run) = kept.run() {
             let line = (run.clone(), planned.channel.clone());
-            due_at = self.take_place(&line, &planned);
+            due_at = self.take_place(&line, planned.replaces, planned.due_at);
             self.lines.entry(line).or_default().insert(number);
+        }
+        if let Some(grouped) = grouped {
+            let placed = (number, planned.channel.clone());
+            (state, due_at) = self.join_group(placed, grouped, at, due_at);
         }
         let delivery = Delivery {
             id: DeliveryId { event, channel: planned.channel.clone() },
-            state: DeliveryState::Pending,
+            state,
             reason: planned.reason,
             due_at,
             maybe_repeated: false,
             attempts: Vec::new(),
             attempt_count: 0,
             receipts: Vec::new(),
+            lead: None,
+            others: None,
         };
-        self.pending.entry(planned.channel.clone()).or_default().insert((due_at, number));
+        if state == DeliveryState::Pending && !self.is_joined(number, &planned.channel) {
+            let pending = self.pending.entry(planned.channel.clone()).or_default();
+            pending.insert((due_at, number));
+        }
         if let Some(kept) = self.events.get_mut(&number) {
             kept.deliveries.insert(planned.channel, delivery);
         }
     }
 
-    /// Supersedes what `planned` replaces on its line, and says when it is due.
-    fn take_place(&mut self, line: &(RunId, ChannelName), planned: &Planned) -> Timestamp {
+    /// Supersedes what a delivery replaces on its line, and says when it is due.
+    fn take_place(
+        &mut self,
+        line: &(RunId, ChannelName),
+        replaces: Replaces,
+        due_at: Timestamp,
+    ) -> Timestamp {
         let numbers = self.lines.get(line).into_iter().flatten();
         let earlier = numbers.filter_map(|number| {
             let kept = self.events.get(number)?;
@@ -217,7 +239,7 @@ impl State {
                 due_at: delivery.due_at,
             })
         });
-        let place = planned.replaces.place(planned.due_at, earlier);
+        let place = replaces.place(due_at, earlier);
         for id in &place.superseded {
             self.change(id, |_| true, |delivery| delivery.state = DeliveryState::Superseded);
         }
@@ -239,6 +261,7 @@ impl State {
         change: impl FnOnce(&mut Delivery),
     ) -> bool {
         let Some(number) = self.by_id.get(&id.event) else { return false };
+        let is_joined = self.is_joined(*number, &id.channel);
         let Some(kept) = self.events.get_mut(number) else { return false };
         let Some(delivery) = kept.deliveries.get_mut(&id.channel).filter(|it| fits(it)) else {
             return false;
@@ -246,7 +269,7 @@ impl State {
         let pending = self.pending.entry(id.channel.clone()).or_default();
         pending.remove(&(delivery.due_at, *number));
         change(delivery);
-        if delivery.state == DeliveryState::Pending {
+        if delivery.state == DeliveryState::Pending && !is_joined {
             pending.insert((delivery.due_at, *number));
         }
         true
@@ -281,16 +304,24 @@ impl State {
             let surplus = delivery.attempts.len().saturating_sub(ATTEMPTS_KEPT);
             delivery.attempts.drain(..surplus);
         });
-        if recorded { Ack::Done(1) } else { Ack::Stale }
+        if recorded {
+            self.settle_joined(id);
+            return Ack::Done(1);
+        }
+        Ack::Stale
     }
 
     fn retry(&mut self, id: &DeliveryId, at: Timestamp) -> u64 {
         let is_given_up = |delivery: &Delivery| delivery.state == DeliveryState::GivenUp;
+        let id = &self.message_of(id);
         let retried = self.change(id, is_given_up, |delivery| {
             delivery.state = DeliveryState::Pending;
             delivery.due_at = at;
             delivery.attempt_count = 0;
         });
+        if retried {
+            self.reopen_joined(id);
+        }
         u64::from(retried)
     }
 
@@ -299,6 +330,7 @@ impl State {
             delivery.state == DeliveryState::Pending
                 && delivery.attempt_count == 0
                 && delivery.due_at == from
+                && self.lead(&delivery.id).is_none()
                 && channel.is_none_or(|name| *name == delivery.id.channel)
         };
         let all = self.events.values().flat_map(|kept| kept.deliveries.values());
@@ -352,6 +384,9 @@ impl State {
         if let Some(key) = key {
             self.by_key.remove(&key);
         }
+        for channel in deliveries.keys() {
+            self.members.remove(&(number, channel.clone()));
+        }
         let Some(run) = run_of(&event) else { return };
         for channel in deliveries.into_keys() {
             remove_from(&mut self.lines, &(run.clone(), channel), number);
@@ -371,18 +406,21 @@ impl State {
             // Nothing is marked while this looks, so of one run only the first unfinished step passes.
             let free = due.filter(|number| self.is_first(*number, channel));
             let taken: Vec<Number> = free.take(*room).collect();
-            claimed.due.extend(taken.into_iter().filter_map(|number| self.take(number, channel)));
+            claimed.due.extend(
+                taken.into_iter().filter_map(|number| self.take(number, channel, claim.now)),
+            );
         }
         claimed
     }
 
-    /// Whether all earlier steps of the event's run are finished on the channel.
+    /// Whether all earlier steps of the event's run, or messages of its group, are finished on the channel.
     fn is_first(&self, number: Number, channel: &ChannelName) -> bool {
         self.earlier_in_line(number, channel).all(|earlier| earlier.state.is_settled())
+            && self.is_first_of_group(number, channel)
     }
 
     /// Marks a delivery as in flight.
-    fn take(&mut self, number: Number, channel: &ChannelName) -> Option<Due> {
+    fn take(&mut self, number: Number, channel: &ChannelName, now: Timestamp) -> Option<Due> {
         let earlier = self.earlier_in_line(number, channel);
         let mut sent = earlier.filter(|earlier| earlier.state == DeliveryState::Sent);
         let names_one = |earlier: &&Delivery| {
@@ -392,17 +430,21 @@ impl State {
         drop(sent);
         let event = self.events.get(&number)?.event.clone();
         let id = DeliveryId { event: event.id, channel: channel.clone() };
+        let is_grouped = self.members.contains_key(&(number, channel.clone()));
         self.change(
             &id,
             |_| true,
             |delivery| {
                 delivery.state = DeliveryState::InFlight;
                 delivery.attempt_count += 1;
+                // A group reckons with the time of its last message.
+                delivery.due_at = if is_grouped { now } else { delivery.due_at };
             },
         );
         let delivery = self.delivery(number, channel)?;
         let (attempt, maybe_repeated) = (delivery.attempt_count, delivery.maybe_repeated);
         let arrived = delivery.receipts.clone();
+        let digest = self.digest(number, channel);
         Some(Due {
             id,
             attempt,
@@ -410,6 +452,7 @@ impl State {
             event,
             previous: previous.unwrap_or_default(),
             arrived,
+            digest,
         })
     }
 
@@ -459,7 +502,8 @@ impl State {
             query.channel.as_ref().is_none_or(|name| *name == delivery.id.channel)
                 && query.state.is_none_or(|state| state == delivery.state)
         });
-        found.take(query.limit).cloned().collect()
+        let found = found.take(query.limit).cloned();
+        found.map(|delivery| self.placed(delivery)).collect()
     }
 
     fn runs(&self, query: &RunQuery) -> Vec<Run> {

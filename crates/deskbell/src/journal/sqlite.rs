@@ -5,6 +5,7 @@
 
 mod claims;
 mod fault;
+mod groups;
 mod plans;
 mod reader;
 mod schema;
@@ -28,6 +29,7 @@ use deskbell_core::{
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use self::{
+    groups::GroupedForm,
     reader::Readers,
     writer::{Reply, Request, Work, Writer},
     writes::{AcceptForm, Form, OutcomeForm, PlannedForm},
@@ -226,6 +228,11 @@ impl AcceptForm {
                 due_at: stored::nanos(planned.due_at),
                 reason: planned.reason,
                 replaces: planned.replaces,
+                grouped: planned.grouped.map(|grouped| GroupedForm {
+                    group: stored::print(&grouped.group),
+                    print: stored::print(&grouped.content),
+                    grouped,
+                }),
             })
             .collect();
         let event = StoredEvent::of(&accept.event)?;

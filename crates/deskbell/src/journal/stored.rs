@@ -384,7 +384,7 @@ pub(super) const fn level_code(level: Level) -> i64 {
     level as i64
 }
 
-fn level(code: i64) -> Option<Level> {
+pub(super) fn level(code: i64) -> Option<Level> {
     Level::ALL.get(usize::try_from(code).ok()?).copied()
 }
 
@@ -435,6 +435,19 @@ pub(super) const fn delivery_state_code(state: DeliveryState) -> i64 {
     }
 }
 
+/// The code of a pending delivery that is told in the message of another.
+pub(super) const JOINED: i64 = 5;
+
+/// The form of a group, or of what is said in it.
+pub(super) fn print(text: &str) -> [u8; PRINT_BYTES] {
+    let mut print = [0; PRINT_BYTES];
+    print.iter_mut().zip(digest(text).as_ref()).for_each(|(to, from)| *to = *from);
+    print
+}
+
+/// How much of a digest tells groups and texts apart, whoever chose them.
+pub(super) const PRINT_BYTES: usize = 16;
+
 /// The channel that was kept as `name`.
 pub(super) fn channel(name: &str) -> Result<ChannelName, Unreadable> {
     name.parse().map_err(|refusal| Unreadable::new("delivery", refusal))
@@ -442,7 +455,7 @@ pub(super) fn channel(name: &str) -> Result<ChannelName, Unreadable> {
 
 pub(super) fn delivery_state(code: i64) -> Result<DeliveryState, Unreadable> {
     Ok(match code {
-        0 => DeliveryState::Pending,
+        0 | JOINED => DeliveryState::Pending,
         1 => DeliveryState::InFlight,
         2 => DeliveryState::Sent,
         3 => DeliveryState::GivenUp,

@@ -3,6 +3,7 @@
 mod accepting;
 mod claiming;
 mod forgetting;
+mod grouping;
 mod reading;
 mod replacing;
 mod sample;
@@ -50,6 +51,14 @@ const CHECKS: &[(&str, Check)] = &[
     ("replacing stays within run and channel", |it| Box::pin(replacing::within_a_line(it))),
     ("what cannot wait hurries what was held", |it| Box::pin(replacing::hurries(it))),
     ("what was put off gets another time", |it| Box::pin(claiming::reschedule(it))),
+    ("a group is told as one message", |it| Box::pin(grouping::one_message(it))),
+    ("a message that was tried takes no more", |it| Box::pin(grouping::closed(it))),
+    ("a message is given up and retried as a whole", |it| {
+        Box::pin(grouping::given_up_together(it))
+    }),
+    ("a message takes only so many events", |it| Box::pin(grouping::full(it))),
+    ("what cannot wait takes its group with it", |it| Box::pin(grouping::hurried(it))),
+    ("a repeat is not told", |it| Box::pin(grouping::repeats(it))),
     ("old events are forgotten", |it| Box::pin(forgetting::old_events(it))),
     ("unfinished work is not forgotten", |it| Box::pin(forgetting::unfinished(it))),
     ("cursors are never given twice", |it| Box::pin(forgetting::cursors(it))),

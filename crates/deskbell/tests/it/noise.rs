@@ -126,3 +126,45 @@ fn a_snooze_that_is_wrong_is_refused() {
     }
     assert_eq!(desk.get("/v1/snooze").json(), json!({ "channels": {} }));
 }
+
+#[test]
+fn fifty_notices_that_say_the_same_are_one_delivery_with_their_count_row_19() {
+    let far_end = FarEnd::start();
+    let route = "[[routes]]\nchannels = [\"hook\"]\ngroup_by = \"text\"\ngroup_wait = \"2s\"\nrepeat_interval = \"4h\"\n";
+    let mut desk = Desk::with_config(&(hook(&far_end) + route));
+    desk.serve();
+    let report = json!({ "text": "the disk is full", "title": "Disk", "level": "notice" });
+    let lines = vec![report.to_string(); 50].join("\n");
+    let head = [("content-type", "application/x-ndjson")];
+    let answer = desk.request("POST", "/v1/events", &head, Some(&lines));
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let ids: Vec<String> = answer
+        .body
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(ids.len(), 50);
+    // The journal survives what happens while they wait.
+    desk.kill();
+    desk.serve();
+    for id in &ids {
+        expect(&desk, id, "sent");
+    }
+    let requests = far_end.wait_for(1);
+    assert_eq!(requests[0].json()["title"], "50 × Disk");
+    assert_eq!(requests[0].json()["body"], "the disk is full");
+    assert_eq!(delivery(&desk, &ids[49])["told_with"], ids[0].as_str());
+    let why = done(&desk, &["why", &ids[49]]);
+    assert!(why.contains(&format!("told in one message with event {}", ids[0])), "{why}");
+    assert!(why.contains("grouped by text, after 2s and at most every 1m; "), "{why}");
+    assert!(done(&desk, &["why", &ids[0]]).contains("in one message with 49 other events"));
+    // One more of the same within four hours is a repeat.
+    let answer = desk.post("/v1/events", &report).json();
+    let repeat = delivery(&desk, answer["id"].as_str().unwrap());
+    assert_eq!(repeat["state"], "superseded");
+    let first = repeat["repeat_of"].as_str().unwrap();
+    assert!(ids.iter().any(|id| id == first), "{repeat}");
+    let list = done(&desk, &["delivery", "list", "--state", "superseded"]);
+    assert!(list.contains(&format!("not told: it says the same as event {first}")), "{list}");
+    assert_eq!(far_end.requests().len(), 1);
+}

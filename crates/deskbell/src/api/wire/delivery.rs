@@ -28,7 +28,7 @@ pub struct DeliveryBody {
     pub state: DeliveryState,
     /// Why the event goes there.
     pub reason: String,
-    /// When it is or was due.
+    /// When it is or was due; of what belongs to a group, when it was last tried.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub due_at: Timestamp,
     /// Whether an attempt may have reached the far end without being recorded.
@@ -40,12 +40,38 @@ pub struct DeliveryBody {
     /// The far end's id of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
+    /// How many other events its message tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tells_others: Option<u64>,
+    /// The event whose message tells this one too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "uuid"))]
+    pub told_with: Option<String>,
+    /// The event that told the same before, for which this one was not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "uuid"))]
+    pub repeat_of: Option<String>,
     /// What an open delivery waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
 }
 
 impl DeliveryBody {
+    /// How it is told with others or instead of them, if it is.
+    pub fn place(&self) -> Option<String> {
+        if let Some(first) = &self.repeat_of {
+            return Some(format!("not told: it says the same as event {first}"));
+        }
+        if let Some(lead) = &self.told_with {
+            return Some(format!("told in one message with event {lead}"));
+        }
+        let others = self.tells_others?;
+        Some(format!(
+            "told in one message with {others} other {}",
+            if others == 1 { "event" } else { "events" }
+        ))
+    }
+
     /// Whether nothing more happens to it by itself.
     pub const fn is_settled(&self) -> bool {
         self.state.is_settled()
@@ -64,7 +90,13 @@ impl From<journal::Delivery> for DeliveryBody {
             at: record.at,
             error: record.error,
         };
+        let lead = delivery.lead.map(|lead| lead.to_string());
+        let is_repeat = delivery.state == DeliveryState::Superseded;
+        let (repeat_of, told_with) = if is_repeat { (lead, None) } else { (None, lead) };
         Self {
+            tells_others: delivery.others.filter(|others| *others > 0),
+            told_with,
+            repeat_of,
             event: delivery.id.event,
             channel: delivery.id.channel.to_string(),
             id: delivery.id,
@@ -125,4 +157,7 @@ pub struct RouteBody {
     pub matches: bool,
     /// Why, or why not.
     pub verdict: String,
+    /// How it tells its events together, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<String>,
 }

@@ -5,6 +5,7 @@ use rusqlite::{OptionalExtension as _, params};
 
 use super::{
     fault::Fault,
+    groups::DigestForm,
     reader::{self, EVENT},
     writes::Writes,
 };
@@ -28,6 +29,7 @@ struct DueForm {
     event: StoredEvent,
     previous: Option<String>,
     arrived: Option<String>,
+    digest: Option<DigestForm>,
 }
 
 impl ClaimedForm {
@@ -37,11 +39,12 @@ impl ClaimedForm {
     /// for it would make one damaged row stop every channel.
     pub(super) fn claimed(self) -> Claimed {
         let due = self.due.into_iter().filter_map(|form| {
-            let DueForm { channel, attempt, maybe_repeated, event, previous, arrived } = form;
+            let DueForm { channel, attempt, maybe_repeated, event, previous, arrived, digest } = form;
             let receipts = || {
-                Ok((stored::pieces_of(previous.as_deref())?, stored::pieces_of(arrived.as_deref())?))
+                let digest = digest.map(DigestForm::digest).transpose()?;
+                Ok((stored::pieces_of(previous.as_deref())?, stored::pieces_of(arrived.as_deref())?, digest))
             };
-            let (event, (previous, arrived)) = match event.event().and_then(|e| Ok((e, receipts()?))) {
+            let (event, (previous, arrived, digest)) = match event.event().and_then(|e| Ok((e, receipts()?))) {
                 Ok(read) => read,
                 Err(unreadable) => {
                     tracing::error!(channel.name = %channel, "cannot deliver a damaged {unreadable}");
@@ -49,7 +52,7 @@ impl ClaimedForm {
                 }
             };
             let id = DeliveryId { event: event.id, channel };
-            Some(Due { id, attempt, maybe_repeated, event, previous, arrived })
+            Some(Due { id, attempt, maybe_repeated, event, previous, arrived, digest })
         });
         Claimed { due: due.collect(), next_at: self.next_at.map(stored::timestamp) }
     }
@@ -88,7 +91,7 @@ impl Writes<'_> {
             candidates.truncate(*room);
             self.pass(channel, &candidates)?;
             for candidate in candidates {
-                claimed.due.push(self.take(name, channel, candidate)?);
+                claimed.due.push(self.take(name, channel, candidate, now)?);
             }
         }
         Ok(claimed)
@@ -124,7 +127,7 @@ impl Writes<'_> {
     /// The first `room` due deliveries of a channel that have rows and that no earlier step of their run holds back.
     fn rows(&self, channel: i64, now: i64, room: usize) -> Result<Vec<Candidate>, Fault> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT due_at, seq, run FROM deliveries INDEXED BY unfinished \
+            "SELECT due_at, seq, run, grp FROM deliveries INDEXED BY unfinished \
              WHERE state < 2 AND state = 0 AND channel = ?1 AND due_at <= ?2 ORDER BY due_at, seq",
         )?;
         let mut rows = statement.query([channel, now])?;
@@ -133,10 +136,12 @@ impl Writes<'_> {
             && let Some(row) = rows.next()?
         {
             let (due_at, seq, run) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let group: Option<Vec<u8>> = row.get(3)?;
             // Nothing is marked while this reads, so of one run only the first unfinished step passes.
-            let is_free = match run {
-                Some(run) => self.is_first(seq, run, channel)?,
-                None => true,
+            let is_free = match (run, group) {
+                (Some(run), _) => self.is_first(seq, run, channel)?,
+                (None, Some(group)) => self.is_first_of_group(seq, &group, channel)?,
+                (None, None) => true,
             };
             if is_free {
                 candidates.push(Candidate { due_at, seq, from: Origin::Row(run) });
@@ -197,6 +202,7 @@ impl Writes<'_> {
         name: &ChannelName,
         channel: i64,
         candidate: Candidate,
+        now: i64,
     ) -> Result<DueForm, Fault> {
         let Candidate { seq, from, .. } = candidate;
         let select = format!(
@@ -211,6 +217,7 @@ impl Writes<'_> {
             event,
             previous: None,
             arrived: None,
+            digest: None,
         };
         match from {
             Origin::Plan(reason) => {
@@ -221,12 +228,19 @@ impl Writes<'_> {
                 insert.execute([seq, channel, due.event.at, reason])?;
             }
             Origin::Row(run) => {
+                // A group reckons with the time of its last message.
                 let mut mark = self.connection.prepare_cached(
-                    "UPDATE deliveries SET state = 1, tries = tries + 1 WHERE seq = ?1 AND channel = ?2 \
-                     RETURNING tries, repeated, message_id",
+                    "UPDATE deliveries SET state = 1, tries = tries + 1, due_at = iif(print IS NULL, due_at, ?3) \
+                     WHERE seq = ?1 AND channel = ?2 RETURNING tries, repeated, message_id, print IS NOT NULL",
                 )?;
-                (due.attempt, due.maybe_repeated, due.arrived) = mark
-                    .query_row([seq, channel], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+                let is_grouped: bool;
+                (due.attempt, due.maybe_repeated, due.arrived, is_grouped) = mark
+                    .query_row([seq, channel, now], |row| {
+                        Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+                    })?;
+                if is_grouped {
+                    due.digest = self.digest(seq, channel)?;
+                }
                 due.previous = match run {
                     Some(run) => self.previous(seq, run, channel)?,
                     None => None,

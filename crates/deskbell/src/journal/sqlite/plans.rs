@@ -17,12 +17,14 @@ const PLANS: usize = 256;
 
 /// The name of the plan that says where `event` goes: the same for the same channels and reasons.
 ///
-/// There is none for steps of runs, which wait for each other, and for deliveries that are due at another time.
+/// There is none for steps of runs, which wait for each other, and for deliveries that are due at another time or
+/// belong to a group.
 pub(super) fn name(
     event: &StoredEvent,
     deliveries: &[PlannedForm],
 ) -> Result<Option<String>, Unreadable> {
-    let from_the_start = deliveries.iter().all(|planned| planned.due_at == event.at);
+    let is_plain = |it: &PlannedForm| it.due_at == event.at && it.grouped.is_none();
+    let from_the_start = deliveries.iter().all(is_plain);
     if event.run.is_some() || deliveries.is_empty() || !from_the_start {
         return Ok(None);
     }

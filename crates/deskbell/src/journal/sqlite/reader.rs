@@ -210,7 +210,10 @@ pub(super) fn deliveries(
 ) -> Result<Vec<Delivery>, Fault> {
     // Both halves in one transaction, so that none is seen twice or not at all that is taken in between.
     let snapshot = connection.unchecked_transaction()?;
-    let mut found = with_rows(&snapshot, query)?;
+    let mut found = with_rows(&snapshot, query, query.state.map(rows_in))?;
+    if query.state == Some(DeliveryState::Pending) {
+        found.extend(with_rows(&snapshot, query, Some("state = 5"))?);
+    }
     if query.state.is_none_or(|state| state == DeliveryState::Pending) {
         found.extend(fresh(&snapshot, query)?);
         found.sort_by(|(a, one), (b, other)| {
@@ -225,11 +228,18 @@ pub(super) fn deliveries(
 type Numbered = (i64, Delivery);
 
 /// The deliveries that have a row.
-fn with_rows(connection: &Connection, query: &DeliveryQuery) -> Result<Vec<Numbered>, Fault> {
+fn with_rows(
+    connection: &Connection,
+    query: &DeliveryQuery,
+    states: Option<&str>,
+) -> Result<Vec<Numbered>, Fault> {
     // CROSS JOIN keeps SQLite from beginning with the words.
     let mut clauses = Clauses::new(
         "SELECT deliveries.seq, events.id, channels.word, reasons.word, due_at, state, repeated, attempts, tries, \
-         message_id FROM deliveries CROSS JOIN events ON events.seq = deliveries.seq \
+         message_id, (SELECT id FROM events AS leads WHERE leads.seq = deliveries.lead), \
+         iif(print IS NULL, NULL, (SELECT count(*) FROM deliveries AS others INDEXED BY leads \
+             WHERE others.channel = deliveries.channel AND others.lead = deliveries.seq AND others.state <> 4)) \
+         FROM deliveries CROSS JOIN events ON events.seq = deliveries.seq \
          CROSS JOIN words AS channels ON channels.id = channel \
          CROSS JOIN words AS reasons ON reasons.id = reason",
     );
@@ -237,15 +247,8 @@ fn with_rows(connection: &Connection, query: &DeliveryQuery) -> Result<Vec<Numbe
     clauses.and_if("deliveries.seq = (SELECT seq FROM events WHERE id = ?)", event);
     let channel = query.channel.as_ref().map(|name| name.as_str().to_owned());
     clauses.and_if("channel = (SELECT id FROM words WHERE word = ?)", channel);
-    if let Some(state) = query.state {
-        // Literal, because only then does SQLite see that an index of just these rows will do.
-        clauses.and_plain(match state {
-            DeliveryState::Pending => "state < 2 AND state = 0",
-            DeliveryState::InFlight => "state < 2 AND state = 1",
-            DeliveryState::Sent => "state = 2",
-            DeliveryState::GivenUp => "state = 3",
-            DeliveryState::Superseded => "state = 4",
-        });
+    if let Some(states) = states {
+        clauses.and_plain(states);
     }
     let order = " ORDER BY deliveries.seq DESC, channels.word";
     clauses.read(connection, order, query.limit, |row| {
@@ -256,8 +259,22 @@ fn with_rows(connection: &Connection, query: &DeliveryQuery) -> Result<Vec<Numbe
         delivery.attempts = stored::attempts(attempts.as_deref().unwrap_or_default())?;
         delivery.attempt_count = row.get(8)?;
         delivery.receipts = stored::pieces_of(row.get::<_, Option<String>>(9)?.as_deref())?;
+        let lead: Option<[u8; 16]> = row.get(10)?;
+        delivery.lead = lead.map(|id| EventId::from_uuid(Uuid::from_bytes(id)));
+        delivery.others = row.get::<_, Option<i64>>(11)?.map(i64::cast_unsigned);
         Ok(Some((seq, delivery)))
     })
+}
+
+/// The rows in a state. Literal, because only then does SQLite see that an index of just these rows will do.
+const fn rows_in(state: DeliveryState) -> &'static str {
+    match state {
+        DeliveryState::Pending => "state < 2 AND state = 0",
+        DeliveryState::InFlight => "state < 2 AND state = 1",
+        DeliveryState::Sent => "state = 2",
+        DeliveryState::GivenUp => "state = 3",
+        DeliveryState::Superseded => "state = 4",
+    }
 }
 
 /// The deliveries that only their event's plan knows.
@@ -292,6 +309,8 @@ fn planned(row: &Row<'_>) -> Result<Numbered, Fault> {
         attempts: Vec::new(),
         attempt_count: 0,
         receipts: Vec::new(),
+        lead: None,
+        others: None,
     };
     Ok((row.get(0)?, delivery))
 }

@@ -13,7 +13,7 @@ use super::fault::{Fault, journal_error};
 use crate::journal::JournalError;
 
 /// The migrations, in order. A file's format is the number of those that it has seen.
-const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema/1.sql"), include_str!("schema/2.sql")];
 
 /// "Desk": what the head of a journal's file says it is.
 const APPLICATION_ID: i32 = 0x4465_736b;

@@ -7,7 +7,13 @@ use deskbell_core::{
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 use uuid::Uuid;
 
-use super::{fault::Fault, plans::Plans, reader, words::Words};
+use super::{
+    fault::Fault,
+    groups::{GroupedForm, Place},
+    plans::Plans,
+    reader,
+    words::Words,
+};
 use crate::journal::{
     Ack, Cursor,
     stored::{self, StoredEvent, StoredRun},
@@ -42,6 +48,7 @@ pub(super) struct PlannedForm {
     pub(super) due_at: i64,
     pub(super) reason: String,
     pub(super) replaces: Replaces,
+    pub(super) grouped: Option<GroupedForm>,
 }
 
 #[derive(Debug)]
@@ -102,8 +109,8 @@ impl<'c> Writes<'c> {
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
             )?,
             insert_delivery: connection.prepare_cached(
-                "INSERT INTO deliveries (seq, channel, state, due_at, reason, tries, repeated, run) \
-                 VALUES (?1, ?2, 0, ?3, ?4, 0, 0, ?5)",
+                "INSERT INTO deliveries (seq, channel, state, due_at, reason, tries, repeated, run, grp, print, lead) \
+                 VALUES (?1, ?2, ?3, ?4, ?5, 0, 0, ?6, ?7, ?8, ?9)",
             )?,
         })
     }
@@ -144,7 +151,7 @@ impl<'c> Writes<'c> {
             Some(plan) => self.memory.plans.note(plan, seq, accept.event.at),
             None => {
                 for planned in &accept.deliveries {
-                    self.plan(seq, run, planned)?;
+                    self.plan(seq, run, planned, accept.event.at)?;
                 }
             }
         }
@@ -222,14 +229,25 @@ impl<'c> Writes<'c> {
         Ok(())
     }
 
-    fn plan(&mut self, seq: i64, run: Option<i64>, planned: &PlannedForm) -> Result<(), Fault> {
+    fn plan(
+        &mut self,
+        seq: i64,
+        run: Option<i64>,
+        planned: &PlannedForm,
+        at: i64,
+    ) -> Result<(), Fault> {
         let channel = self.memory.words.id(self.connection, &planned.channel)?;
         let reason = self.memory.words.id(self.connection, &planned.reason)?;
-        let due_at = match run {
-            Some(run) => self.take_place((run, channel), planned)?,
-            None => planned.due_at,
+        let place = match (run, &planned.grouped) {
+            (Some(run), _) => Place::due(self.take_place((run, channel), planned)?),
+            (None, Some(grouped)) => self.take_turn(seq, channel, grouped, at, planned.due_at)?,
+            (None, None) => Place::due(planned.due_at),
         };
-        self.insert_delivery.execute(params![seq, channel, due_at, reason, run])?;
+        let Place { state, due_at, lead } = place;
+        let grouped = planned.grouped.as_ref().filter(|_| run.is_none());
+        let (group, print) = (grouped.map(|it| it.group), grouped.map(|it| it.print));
+        self.insert_delivery
+            .execute(params![seq, channel, state, due_at, reason, run, group, print, lead])?;
         Ok(())
     }
 
@@ -294,15 +312,15 @@ impl<'c> Writes<'c> {
             return Ok(Ack::Stale);
         };
         let mut in_flight = self.connection.prepare_cached(
-            "SELECT events.seq, attempts FROM events CROSS JOIN deliveries ON deliveries.seq = events.seq \
+            "SELECT events.seq, attempts, print IS NOT NULL FROM events CROSS JOIN deliveries ON deliveries.seq = events.seq \
              WHERE id = ?1 AND channel = ?2 AND state = 1 AND tries = ?3",
         )?;
         let found = in_flight
             .query_row(params![outcome.event, channel, outcome.attempt], |row| {
-                Ok((row.get(0)?, row.get(1)?))
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
             })
             .optional()?;
-        let Some((seq, log)): Option<(i64, Option<String>)> = found else {
+        let Some((seq, log, is_grouped)): Option<(i64, Option<String>, bool)> = found else {
             return Ok(Ack::Stale);
         };
         let log = stored::log_attempt(log, &outcome.line);
@@ -312,6 +330,9 @@ impl<'c> Writes<'c> {
         )?;
         let OutcomeForm { state, due_at, receipts, .. } = outcome;
         update.execute(params![seq, channel, state, due_at, log, receipts])?;
+        if is_grouped && due_at.is_none() {
+            self.settle_joined(channel, seq)?;
+        }
         Ok(Ack::Done(1))
     }
 
@@ -319,11 +340,20 @@ impl<'c> Writes<'c> {
         let Some(channel) = self.memory.words.find(self.connection, channel)? else {
             return Ok(Ack::Done(0));
         };
-        let mut statement = self.connection.prepare_cached(
-            "UPDATE deliveries SET state = 0, due_at = ?3, tries = 0 \
-             WHERE seq = (SELECT seq FROM events WHERE id = ?1) AND channel = ?2 AND state = 3",
+        let mut find = self.connection.prepare_cached("SELECT seq FROM events WHERE id = ?1")?;
+        let Some(seq) = find.query_row([event], |row| row.get(0)).optional()? else {
+            return Ok(Ack::Done(0));
+        };
+        // What was told together is tried again together: a part of it has perhaps arrived.
+        let seq = self.told_with(channel, seq)?.unwrap_or(seq);
+        let mut retry = self.connection.prepare_cached(
+            "UPDATE deliveries SET state = 0, due_at = ?3, tries = 0 WHERE seq = ?1 AND channel = ?2 AND state = 3",
         )?;
-        Ok(done(statement.execute(params![event, channel, at])?))
+        let retried = retry.execute([seq, channel, at])?;
+        if retried > 0 {
+            self.reopen_joined(channel, seq)?;
+        }
+        Ok(done(retried))
     }
 
     fn reschedule(&mut self, channel: Option<&str>, from: i64, to: i64) -> Result<Ack, Fault> {
@@ -368,7 +398,7 @@ impl<'c> Writes<'c> {
     fn idle_before(&self, before: i64, limit: usize) -> Result<Vec<i64>, Fault> {
         let mut statement = self.connection.prepare_cached(
             "SELECT seq, at, \
-             EXISTS (SELECT 1 FROM deliveries WHERE deliveries.seq = events.seq AND state < 2) \
+             EXISTS (SELECT 1 FROM deliveries WHERE deliveries.seq = events.seq AND (state < 2 OR state = 5)) \
              OR EXISTS (SELECT 1 FROM plans LEFT JOIN positions USING (channel) \
                  WHERE plans.plan = events.plan AND events.seq > coalesce(positions.seq, 0)) \
              OR EXISTS (SELECT 1 FROM runs WHERE runs.key = events.run AND state = ?1) \

@@ -6,6 +6,7 @@ use deskbell_core::{
     ChannelName, DeliveryId, Event, EventId, Level, Run, RunId, Source,
     delivery::{Arrived, DeliveryState, Mark, Outcome, Planned, Receipt, Replaces},
     event::{Content, Kind},
+    group::Grouped,
     run::{Phase, RunState, RunStep},
 };
 use jiff::Timestamp;
@@ -89,7 +90,32 @@ impl Accept {
             due_at,
             reason: "route 1".to_owned(),
             replaces,
+            grouped: None,
         }));
+        self
+    }
+
+    /// Plans a delivery of a group whose messages are ten seconds apart, and that says `content`.
+    pub(in crate::journal) fn grouped(
+        mut self,
+        name: &str,
+        due_at: Timestamp,
+        (group, content): (&str, &str),
+        repeat: Option<i64>,
+    ) -> Self {
+        let seconds = |seconds: i64| Duration::from_secs(seconds.cast_unsigned());
+        self.deliveries.push(Planned {
+            channel: channel(name),
+            due_at,
+            reason: "route 1".to_owned(),
+            replaces: Replaces::Nothing,
+            grouped: Some(Grouped {
+                group: group.to_owned(),
+                content: content.to_owned(),
+                interval: seconds(10),
+                repeat: repeat.map(seconds),
+            }),
+        });
         self
     }
 
@@ -149,7 +175,7 @@ pub(in crate::journal) fn numbers(claimed: &Claimed) -> Vec<u64> {
 }
 
 pub(in crate::journal) fn number(event: EventId) -> u64 {
-    (0..10_000).find(|number| id(*number) == event).unwrap()
+    (0..20_000).find(|number| id(*number) == event).unwrap()
 }
 
 pub(in crate::journal) async fn record(journal: &dyn Journal, due: &Due, outcome: Outcome) -> Ack {

@@ -140,14 +140,25 @@ impl Pair {
                 if *tracked { step.run(steps + off_by, state) } else { step }
             }
         };
-        for (name, due, replaces) in plan {
-            let replaces = match replaces {
+        for (name, due, planned) in plan {
+            let replaces = match planned {
                 0 => Replaces::Nothing,
                 1 | 2 => suite::UPDATES,
                 _ => Replaces::UpdatesAtOnce,
             };
             let due_at = due.map_or(accept.event.at, at);
-            accept = accept.due(&[CHANNELS[*name]], due_at, replaces);
+            // What steps replace says of notices how they are grouped.
+            accept = match (sort, planned) {
+                (Sort::Notice, 1..) => {
+                    let said = (
+                        ["g", "h"][usize::from(*planned) % 2],
+                        if number.is_multiple_of(2) { "x" } else { "y" },
+                    );
+                    let repeat = (*planned == 3).then_some(20);
+                    accept.grouped(CHANNELS[*name], due_at, said, repeat)
+                }
+                _ => accept.due(&[CHANNELS[*name]], due_at, replaces),
+            };
         }
         if let Some(name) = key {
             accept = accept.key(suite::key("s", &name.to_string()));
@@ -162,6 +173,11 @@ impl Pair {
 
     async fn compare(&self) {
         assert_eq!(all(&self.file).await, all(&self.memory).await);
+        for state in [DeliveryState::Pending, DeliveryState::Superseded] {
+            let query = DeliveryQuery { state: Some(state), limit: 99, ..DeliveryQuery::default() };
+            let found = self.file.deliveries(query.clone()).await.unwrap();
+            assert_eq!(found, self.memory.deliveries(query).await.unwrap());
+        }
         assert_eq!(
             suite::all_deliveries(&self.file).await,
             suite::all_deliveries(&self.memory).await
