@@ -227,6 +227,8 @@ pub struct ChannelKind {
     pub urls: Option<Urls>,
     /// The variables by which mcp-push and Qinglong describe a channel of this kind, if they do.
     pub variables: Option<Variables>,
+    /// The longest link that its messages have a place of their own for, in bytes. The text says a longer one.
+    pub link: usize,
     build: fn(toml::Table) -> Result<Box<dyn Channel>, ConfigError>,
     schema: fn() -> Schema,
 }
@@ -242,12 +244,34 @@ impl ChannelKind {
     where
         C: Channel + DeserializeOwned + JsonSchema + 'static,
     {
-        Self { about, urls: None, variables: None, build: build::<C>, schema: || schema_for!(C) }
+        Self {
+            about,
+            urls: None,
+            variables: None,
+            link: 0,
+            build: build::<C>,
+            schema: || schema_for!(C),
+        }
     }
 
     /// The same kind, which takes addresses as well.
     pub const fn with_urls(self, urls: Urls) -> Self {
         Self { urls: Some(urls), ..self }
+    }
+
+    /// The same kind, whose messages have a place of their own for every link.
+    pub const fn with_links(self) -> Self {
+        self.with_links_up_to(usize::MAX)
+    }
+
+    /// The same kind, whose messages have a place of their own for links of at most `bytes`.
+    pub const fn with_links_up_to(self, bytes: usize) -> Self {
+        Self { link: bytes, ..self }
+    }
+
+    /// Whether its messages have a place of their own for `link`.
+    pub(crate) const fn has_place_for(&self, link: &str) -> bool {
+        link.len() <= self.link
     }
 
     /// The same kind, which variables can describe.

@@ -6,6 +6,7 @@ use deskbell_core::{
 };
 
 use crate::{
+    below,
     channel::{Channel, ChannelKind, SendContext, SendError},
     fit,
     manner::Manner,
@@ -104,7 +105,10 @@ pub(crate) fn pieces(
     message: &Message,
     manner: Manner,
 ) -> Vec<Piece> {
-    let parts = fit::parts(&kind.about, &manner.told(message), manner.overflow);
+    let mut told = manner.told(message);
+    let below = below::lines(kind, &told);
+    told.link = told.link.filter(|link| kind.link == 0 || kind.has_place_for(link));
+    let parts = fit::parts(&kind.about, &told, &below, manner.overflow);
     let to = |(target, place)| {
         let numbered = (1..).zip(parts.iter().cloned());
         numbered.map(move |(part, message)| Piece { target, place, part, message })

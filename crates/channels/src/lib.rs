@@ -9,6 +9,7 @@ pub mod options;
 pub mod prelude;
 pub mod url;
 
+mod below;
 pub mod deliver;
 mod fit;
 pub mod manner;

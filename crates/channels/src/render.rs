@@ -333,6 +333,17 @@ mod tests {
     }
 
     #[test]
+    fn addresses_in_a_text_stay_what_they_are_row_115() {
+        let source = "a_b https://h/a_b*c~d, (http://h/_x) _y_ xhttp://h/_z";
+        let expected = r"a\_b https://h/a_b*c~d, (http://h/_x) \_y\_ xhttp://h/\_z";
+        for dialect in [Dialect::Discord, Dialect::ChatMarkdown, Dialect::Kook] {
+            assert_eq!(dialect.render(Format::Text, source), expected);
+        }
+        check(Dialect::Discord, "<https://h/a_b>", "https://h/a_b");
+        check(Dialect::Discord, "[x](https://h/a_b)", "[x](https://h/a_b)");
+    }
+
+    #[test]
     fn line_breaks_are_blank_lines_in_adaptive_cards() {
         check(
             Dialect::AdaptiveCard,

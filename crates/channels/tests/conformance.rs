@@ -57,6 +57,7 @@ const CHECKS: &[(&str, For, Check)] = &[
     ("odd_text_arrives_literally", For::All, requests::odd_text_arrives_literally),
     ("long_text_stays_within_limits", For::Limited, requests::long_text_stays_within_limits),
     ("long_text_goes_out_whole", For::All, requests::long_text_goes_out_whole),
+    ("a_link_is_told_however_long_the_text_is", For::All, requests::a_link_is_told),
     (
         "a_step_takes_the_place_of_the_last",
         For::Edits,

@@ -55,6 +55,7 @@ fn event(title: Option<&str>, text: &str, format: Format, kind: Kind) -> Event {
             text: text.to_owned(),
             format,
             data: Some(serde_json::json!({ "url": "https://ci.example.com/7" })),
+            ..Content::default()
         },
         kind,
         to: Vec::new(),

@@ -7,7 +7,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    context::Context, delivery::ChannelName, field::Invalid, level::Level, run::RunStep,
+    context::Context, delivery::ChannelName, field::Invalid, level::Level, link, run::RunStep,
     source::Source, text,
 };
 
@@ -91,10 +91,12 @@ pub struct Content {
     pub format: Format,
     /// Structured data beside the text.
     pub data: Option<Value>,
+    /// The address that belongs to it.
+    pub link: Option<String>,
 }
 
 impl Content {
-    /// Checks the bounds of title, text and data; `text_field` is what the caller calls the text.
+    /// Checks the bounds of title, text, link and data; `text_field` is what the caller calls the text.
     ///
     /// # Errors
     /// Names the first field that is empty, too long or too deep.
@@ -113,6 +115,9 @@ impl Content {
             if length > TITLE_LIMIT {
                 return Err(Invalid::too_long("title", length, TITLE_LIMIT, "characters"));
             }
+        }
+        if let Some(link) = &self.link {
+            link::check("link", link)?;
         }
         self.data.as_ref().map_or(Ok(()), check_data)
     }
@@ -300,6 +305,10 @@ mod tests {
         check(
             &Content { data: Some(json!({ "a": "x".repeat(DATA_LIMIT) })), ..content("a") },
             Some("data"),
+        );
+        check(
+            &Content { link: Some("file:///etc/passwd".to_owned()), ..content("a") },
+            Some("link"),
         );
         let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
         check(&Content { data: Some(deep), ..content("a") }, Some("data"));

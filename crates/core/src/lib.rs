@@ -9,6 +9,7 @@ pub mod field;
 pub mod context;
 pub mod event;
 pub mod level;
+pub mod link;
 pub mod run;
 pub mod source;
 

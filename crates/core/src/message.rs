@@ -10,6 +10,7 @@ use crate::{
     event::{Event, EventId, Format, Kind},
     group::Digest,
     level::Level,
+    link,
     run::{Phase, Progress, RunId},
     source::Source,
     text,
@@ -73,6 +74,7 @@ impl Message {
             Some(run) => Some(reported.unwrap_or_else(|| run_title(run))),
             None => reported,
         };
+        let given = event.content.link.as_deref().and_then(link::opened);
         let mut body = text::clean(&event.content.text).into_owned();
         if let Some(run) = &run {
             append_facts(&mut body, run, event.content.data.as_ref());
@@ -86,7 +88,7 @@ impl Message {
             title,
             body,
             format: event.content.format,
-            link: event.content.data.as_ref().and_then(link),
+            link: given.or_else(|| event.content.data.as_ref().and_then(link::named)),
             run,
             data: event.content.data.clone(),
         }
@@ -141,15 +143,6 @@ fn append_facts(body: &mut String, run: &RunFacts, data: Option<&Value>) {
     }
 }
 
-/// The address of what was made, if the data names one that a reader can open.
-fn link(data: &Value) -> Option<String> {
-    let address =
-        ["artifact_url", "url", "link"].iter().find_map(|name| data.get(name)?.as_str())?;
-    let opens = address.starts_with("https://") || address.starts_with("http://");
-    (opens && text::one_line(address) == address && !address.contains(' '))
-        .then(|| address.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -172,6 +165,7 @@ mod tests {
                 text: text.to_owned(),
                 format: Format::Text,
                 data,
+                ..Content::default()
             },
             kind,
             to: Vec::new(),
@@ -205,9 +199,11 @@ mod tests {
     }
 
     #[test]
-    fn only_web_addresses_become_links() {
-        for address in ["javascript:alert(1)", "https://a b", "https://a\nb", "s3://bucket"] {
-            assert_eq!(link(&json!({ "artifact_url": address })), None, "{address}");
-        }
+    fn a_link_that_was_given_comes_before_one_in_the_data() {
+        let data = json!({ "url": "https://example.com/data" });
+        let mut event = event(Kind::Push, None, "x", Some(data));
+        assert_eq!(Message::of(&event).link.as_deref(), Some("https://example.com/data"));
+        event.content.link = Some("https://example.com/given".to_owned());
+        assert_eq!(Message::of(&event).link.as_deref(), Some("https://example.com/given"));
     }
 }

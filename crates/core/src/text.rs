@@ -103,6 +103,11 @@ fn break_point(head: &str) -> usize {
     blank_line.or(line).or(word).unwrap_or(head.len())
 }
 
+/// What ends the code fence that `text` leaves open; nothing, if it leaves none.
+pub fn fence_end(text: &str) -> &'static str {
+    open_fence(text).map_or("", |_| FENCE_END)
+}
+
 /// The opening line of the code fence that `text` leaves open, if it does.
 fn open_fence(text: &str) -> Option<&str> {
     text.lines().fold(None, |open, line| match (open, line.trim_start().starts_with("```")) {

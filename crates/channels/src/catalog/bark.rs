@@ -30,6 +30,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Bark>(About {
         key = "DxHcxxRxcm81"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["bark", "barks"],
     examples: &[

@@ -15,7 +15,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<CloudEvents>(About {
         token = "bearer-3b1f0f6e"
         source = "https://desk.example.com/ada"
     "#,
-});
+})
+.with_links();
 
 /// Posts each message as a [`CloudEvent`](https://cloudevents.io), in structured mode: to Knative, Azure Event Grid,
 /// Argo Events or a program of yours.

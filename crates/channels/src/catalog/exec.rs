@@ -20,12 +20,13 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Exec>(About {
         command = ["/usr/local/bin/tell", "--room", "ops"]
         env = { TELL_TOKEN = "tell-token-4711" }
     "#,
-});
+})
+.with_links();
 
 /// Runs a program of yours for each message.
 ///
 /// 1. Write a program that reads the message as JSON from its standard input, or title, text and level from the
-///    variables `TITLE`, `BODY` and `SEVERITY`.
+///    variables `TITLE`, `BODY`, `SEVERITY` and `LINK`.
 /// 2. Set `command` to the program and its arguments. There is no shell between: to have one, call it.
 /// 3. Let it end with 0 when the message arrived, with 75 (`EX_TEMPFAIL`) when it is to be tried again, and with any
 ///    other code when that would not help.
@@ -75,6 +76,7 @@ impl Channel for Exec {
             ("TITLE", message.title.as_deref().unwrap_or_default()),
             ("BODY", &body),
             ("SEVERITY", message.level.as_str()),
+            ("LINK", message.link.as_deref().unwrap_or_default()),
         ];
         let own = self.env.iter().map(|(name, value)| (name.as_str(), value.expose()));
         let variables: BTreeMap<&str, &str> = variables.into_iter().chain(own).collect();

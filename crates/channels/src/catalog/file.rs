@@ -7,7 +7,7 @@ use std::{
 
 use deskbell_core::text::one_line;
 
-use crate::{envelope::Envelope, prelude::*};
+use crate::{below, envelope::Envelope, prelude::*};
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Appended>(About {
     name: "file",
@@ -18,7 +18,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Appended>(About {
     limits: Limits::NONE,
     edits: false,
     example: r#"path = "/var/log/deskbell/messages.jsonl""#,
-});
+})
+.with_links();
 
 /// Appends each message to a file, as one line, and waits until it is on the disk.
 ///
@@ -88,9 +89,10 @@ impl Channel for Appended {
 }
 
 fn text_line(message: &Message) -> String {
+    let body = Dialect::Plain.body(&below::whole(message));
     let text = match &message.title {
-        Some(title) => format!("{title}: {}", Dialect::Plain.body(message)),
-        None => Dialect::Plain.body(message),
+        Some(title) => format!("{title}: {body}"),
+        None => body,
     };
     format!("{:.0} {} {} {}", message.at, message.level, message.context, one_line(&text))
 }

@@ -16,6 +16,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<IGot>(About {
         key = "5f1ad3e8c0b1a2d3e4f50617"
     "#,
 })
+.with_links()
 .with_variables(Variables {
     name: "igot",
     needs: &["IGOT_PUSH_KEY"],

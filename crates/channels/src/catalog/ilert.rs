@@ -25,6 +25,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ilert>(About {
         key = "il1api0220cfc8ea5c7a45c1"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["ilert"],
     examples: &[

@@ -27,6 +27,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<IncidentIo>(About {
         token = "dGhpcyBpcyBhbiBleGFtcGxl"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["incidentio"],
     native: &["api.incident.io/v2/alert_events/http/"],

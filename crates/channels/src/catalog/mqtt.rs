@@ -9,7 +9,7 @@ use rumqttc::{
 use serde::{Deserializer, de::Error as _};
 use tokio::net::TcpStream;
 
-use crate::{envelope::Envelope, prelude::*, tls};
+use crate::{below, envelope::Envelope, prelude::*, tls};
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Mqtt>(About {
     name: "mqtt",
@@ -26,6 +26,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Mqtt>(About {
         password = "mqtt-password-0815"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["mqtt", "mqtts"],
     examples: &["mqtts://bell:mqtt-password-0815@broker.example.com/deskbell/builds?qos=1"],
@@ -160,7 +161,7 @@ impl Channel for Mqtt {
 }
 
 fn text(message: &Message) -> String {
-    let body = KIND.about.dialect.body(message);
+    let body = KIND.about.dialect.body(&below::whole(message));
     match &message.title {
         Some(title) => format!("{title}\n\n{body}"),
         None => body,

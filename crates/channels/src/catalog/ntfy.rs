@@ -24,6 +24,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
         token = "tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["ntfy", "ntfys"],
     examples: &["ntfy://builds-7f3a", "ntfys://user:password-1@push.example.com/builds?priority=high&xtags=ci,tada&delay=10m"],

@@ -24,6 +24,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<OneSignal>(About {
         to = ["#Subscribed Users"]
     "##,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["onesignal"],
     examples: &[

@@ -33,6 +33,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<PagerDuty>(About {
         component = "checkout"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["pagerduty"],
     examples: &[

@@ -19,6 +19,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Prowl>(About {
         key = "8f14e45fceea167a5a36dedd4bea25438f14e45f"
     "#,
 })
+.with_links_up_to(URL)
 .with_urls(Urls {
     schemes: &["prowl"],
     examples: &[
@@ -86,7 +87,6 @@ impl Channel for Prowl {
         let keys: Vec<_> = self.key.iter().map(Secret::expose).collect();
         let (keys, priority) = (keys.join(","), priority.to_string());
         let body = KIND.about.dialect.body(message);
-        let link = message.link.as_deref().filter(|link| link.len() <= URL);
         let mut fields = vec![
             ("apikey", keys.as_str()),
             ("application", "Deskbell"),
@@ -94,7 +94,7 @@ impl Channel for Prowl {
             ("priority", &priority),
         ];
         fields.extend(message.title.as_deref().map(|title| ("event", title)));
-        fields.extend(link.map(|link| ("url", link)));
+        fields.extend(message.link.as_deref().map(|link| ("url", link)));
         fields.extend(self.provider_key.as_ref().map(|key| ("providerkey", key.expose())));
         let service =
             Address::parse("https://api.prowlapp.com/publicapi/add").expect("a constant address");

@@ -25,6 +25,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Pushbullet>(About {
         token = "o.rXRn1bcDe6ivJyJHnzExampleToken"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["pbul"],
     examples: &[

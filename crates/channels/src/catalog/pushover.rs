@@ -27,6 +27,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Pushover>(About {
         user = "uQiRzpo4DXghDmr9QzzfQu27cmVRsG"
     "#,
 })
+.with_links_up_to(URL_LIMIT)
 .with_urls(Urls {
     schemes: &["pover"],
     examples: &[
@@ -163,8 +164,7 @@ impl Channel for Pushover {
         let body = KIND.about.dialect.body(message);
         let (priority_text, devices) = (priority.to_string(), self.devices.join(","));
         let (retry, expire) = (self.retry.to_string(), self.expire.to_string());
-        let link = message.link.as_ref().filter(|link| link.chars().count() <= URL_LIMIT);
-        let link = link.or(self.url.as_ref());
+        let link = message.link.as_ref().or(self.url.as_ref());
         let emergency = priority == 2;
         let fields = [
             ("token", Some(self.token.expose())),

@@ -23,6 +23,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Pushsafer>(About {
         key = "XXXXXXXXXXXXXXXXXXXX"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["psafer", "psafers"],
     examples: &["psafers://XXXXXXXXXXXXXXXXXXXX", "psafer://XXXXXXXXXXXXXXXXXXXX/52/gs23?priority=high&sound=8&vibration=2"],

@@ -23,6 +23,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Signl4>(About {
         secret = "tu4x8kqnexample"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["signl4"],
     examples: &[

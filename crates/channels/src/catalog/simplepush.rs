@@ -20,6 +20,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Simplepush>(About {
         token = "sp_2nKgwZvExampleToken"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["simplepush", "spush"],
     examples: &[

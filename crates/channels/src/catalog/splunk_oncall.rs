@@ -28,6 +28,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<SplunkOnCall>(About {
         routing_key = "platform"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["splunk", "victorops"],
     native: &["alert.victorops.com/integrations/generic/"],

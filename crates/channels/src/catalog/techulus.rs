@@ -20,6 +20,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Techulus>(About {
         key = "9b2d7c1e-3f4a-4c5d-8e6f-0a1b2c3d4e5f"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["push"],
     examples: &["push://9b2d7c1e-3f4a-4c5d-8e6f-0a1b2c3d4e5f"],

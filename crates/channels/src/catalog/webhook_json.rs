@@ -23,6 +23,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<WebhookJson>(About {
         headers = { X-Team = "team-secret-77" }
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["json", "jsons"],
     examples: &["jsons://hooks.example.com/deskbell/9f86d081884c7d65?+X-Team=team-secret-77"],

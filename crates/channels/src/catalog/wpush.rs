@@ -19,6 +19,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<WPush>(About {
         key = "WPUSHTmOdH5xKp0Vw3cRf7s"
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["wpush"],
     native: &["api.wpush.cn/api/v1/send"],

@@ -21,6 +21,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<WxPusher>(About {
         topics = [1234]
     "#,
 })
+.with_links()
 .with_urls(Urls {
     schemes: &["wxpusher"],
     examples: &[

@@ -20,6 +20,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<WxPusherSpt>(About {
         token = "SPT_TmOdH5xKp0Vw3cRf7s"
     "#,
 })
+.with_links()
 .with_variables(Variables {
     name: "wxpusher_spt",
     needs: &["WXPUSHER_SPT_LIST"],

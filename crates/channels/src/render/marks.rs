@@ -132,7 +132,10 @@ pub(super) const CHAT: Marks = Marks {
     escape: |text| unmentioned(&markdown(text)),
     escape_code: |text| unmentioned(&without_fences(text)),
     pre: fenced,
-    link: bracketed,
+    // Chats see addresses by themselves, and take a label that is one for a fraud.
+    link: |label, address| {
+        if label == address { label.to_owned() } else { bracketed(label, address) }
+    },
     ..PLAIN
 };
 
@@ -208,6 +211,7 @@ pub(super) const KOOK: Marks = Marks {
     heading: ("**", "**"),
     escape: |text| without_kook_tags(&markdown(text)),
     escape_code: |text| without_kook_tags(&without_fences(text)),
+    link: bracketed,
     ..CHAT
 };
 
@@ -300,12 +304,22 @@ fn discord(text: &str) -> String {
 
 /// Text with a backslash before each character that `means` something before the one that follows it. At the start of
 /// a line the marks of headings, quotes and lists mean something too.
+///
+/// In a web address the marks of emphasis stay as they are: chats take it as a whole, a backslash with it.
 fn escaped(text: &str, means: impl Fn(char, Option<char>) -> bool) -> String {
     let mut written = String::with_capacity(text.len());
-    let mut at_start = true;
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        let next = characters.peek().copied();
+    let (mut at_start, mut in_address, mut previous) = (true, false, ' ');
+    for (index, character) in text.char_indices() {
+        let rest = text.get(index..).unwrap_or_default();
+        let next = rest.chars().nth(1);
+        let begins = ["https://", "http://"].iter().any(|scheme| rest.starts_with(scheme));
+        let ends = character.is_whitespace() || "<>\"'()[]|`".contains(character);
+        in_address = (in_address && !ends) || (begins && !previous.is_alphanumeric());
+        previous = character;
+        if in_address && matches!(character, '_' | '*' | '~') {
+            written.push(character);
+            continue;
+        }
         let opens_line = at_start
             && (matches!(character, '#' | '>')
                 || (matches!(character, '-' | '+') && next == Some(' ')));

@@ -1,7 +1,7 @@
 //! What goes out.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use deskbell_channels::{ChannelKind, render::Dialect};
+use deskbell_channels::{ChannelKind, Manner, Overflow, render::Dialect};
 use deskbell_core::{
     Message,
     delivery::{Arrived, Receipt},
@@ -13,7 +13,7 @@ use wiremock::{Request, ResponseTemplate};
 
 use crate::{
     sample::{message, step, titled},
-    stand_in::{accepted, attempt_in, channel, example, previewed},
+    stand_in::{accepted, attempt_in, channel, example, previewed, previewed_in},
 };
 
 const TEXT: &str = "2 of 340 tests failed:\n- <Cart> & \"Basket\"\n- *Checkout*";
@@ -272,6 +272,25 @@ fn visible(text: &str) -> String {
         shown = shown.replace(tag, "");
     }
     shown.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
+}
+
+/// Where the far end has no place of its own for it, the text says it.
+pub(crate) fn a_link_is_told(kind: &'static ChannelKind) {
+    const LINK: &str = "https://ci.example.com/a_b*c/7?x=1";
+    for (text, format) in [
+        (TEXT.to_owned(), Format::Text),
+        (MARKDOWN.to_owned(), Format::Markdown),
+        (words(10_000), Format::Text),
+    ] {
+        for overflow in [Overflow::Split, Overflow::Truncate] {
+            let manner = Manner { overflow, ..Manner::default() };
+            let linked = Message { link: Some(LINK.to_owned()), ..message(&text, format) };
+            let requests = previewed_in(kind, &linked, manner, false);
+            let texts: Vec<String> = requests.iter().flat_map(texts).collect();
+            let is_told = texts.iter().any(|text| read(kind, text).contains(LINK));
+            assert!(is_told, "{overflow:?} {format:?} {texts:#?}");
+        }
+    }
 }
 
 /// The pieces of an earlier step, one at each place.

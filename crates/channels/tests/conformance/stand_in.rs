@@ -73,8 +73,17 @@ pub(crate) fn previewed(
     message: &Message,
     show_secrets: bool,
 ) -> Vec<Value> {
-    let shown =
-        block_on(preview(kind, &*channel(kind), message, now(), Manner::default(), show_secrets));
+    previewed_in(kind, message, Manner::default(), show_secrets)
+}
+
+/// The requests that a preview of the example shows, told in this manner.
+pub(crate) fn previewed_in(
+    kind: &'static ChannelKind,
+    message: &Message,
+    manner: Manner,
+    show_secrets: bool,
+) -> Vec<Value> {
+    let shown = block_on(preview(kind, &*channel(kind), message, now(), manner, show_secrets));
     assert_eq!(shown["kind"], kind.about.name);
     let requests = shown["requests"].as_array().unwrap().clone();
     assert!(!requests.is_empty(), "nothing is sent");

@@ -20,7 +20,8 @@ async fn the_robot_accepts_the_signature_row_112() {
     let message = message("a\nb", Format::Text);
     let cx = context(&message, Some(&far_end.address));
     channel(SECRET).deliver(&message, &cx).await.unwrap();
-    assert_eq!(far_end.messages()[0]["text"]["content"], "⚠️ Build failed\n\na\nb");
+    let told = "⚠️ Build failed\n\na\nb\n\nhttps://ci.example.com/7";
+    assert_eq!(far_end.messages()[0]["text"]["content"], told);
 
     let error = channel("SECwrong-secret").deliver(&message, &cx).await.unwrap_err();
     assert_eq!(error.failure, Failure::Permanent);
@@ -74,6 +75,8 @@ async fn markdown_goes_out_as_markdown_and_calls_nobody_row_113() {
     let cx = context(&message, Some(&far_end.address));
     channel(SECRET).deliver(&message, &cx).await.unwrap();
     let sent = &far_end.messages()[0];
-    assert_eq!(sent["markdown"]["text"], "### ⚠️ Build failed\n\n**a**\n\nb @all");
+    let link = "[https://ci.example.com/7](https://ci.example.com/7)";
+    let told = format!("### ⚠️ Build failed\n\n**a**\n\nb @all\n\n{link}");
+    assert_eq!(sent["markdown"]["text"], told);
     assert_eq!(sent["at"]["isAtAll"], false);
 }

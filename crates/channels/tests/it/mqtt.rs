@@ -94,7 +94,8 @@ async fn a_message_arrives_with_every_quality() {
         assert_eq!(json["delivery_id"], cx.delivery.to_string());
     }
     broker.channel("payload = 'text'").deliver(&message, &cx).await.unwrap();
-    assert_eq!(next(&mut events).await.payload, "Build failed\n\ntext \"ä\" <b>");
+    let told = "Build failed\n\ntext \"ä\" <b>\n\nhttps://ci.example.com/7";
+    assert_eq!(next(&mut events).await.payload, told);
 }
 
 #[tokio::test]

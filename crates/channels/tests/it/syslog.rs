@@ -26,7 +26,8 @@ const RECORD: &str = "<12>1 2026-01-02T03:04:05.000Z - deskbell - workflow - \
     Build failed: a **b**\\n\\u{1b}c <d> ü";
 
 fn hostile() -> Message {
-    Message { body: "a **b**\n\u{1b}c <d> ü".to_owned(), ..message("text", Format::Text) }
+    let body = "a **b**\n\u{1b}c <d> ü".to_owned();
+    Message { body, link: None, ..message("text", Format::Text) }
 }
 
 async fn send(port: u16, more: &str) -> Result<(), SendError> {

@@ -115,7 +115,7 @@ async fn marks_that_telegram_cannot_read_are_left_out() {
         .mount(&refusing)
         .await;
     wiremock::Mock::given(wiremock::matchers::body_partial_json(
-        serde_json::json!({ "text": "⚠️ Build failed\n\nbold" }),
+        serde_json::json!({ "text": "⚠️ Build failed\n\nbold\n\nhttps://ci.example.com/7" }),
     ))
     .respond_with(wiremock::ResponseTemplate::new(200).set_body_json(accepted))
     .expect(1)

@@ -68,6 +68,7 @@ const REPORT_FIELDS: &[Field] = &[
     field("context", Value::is_string, "a category"),
     field("format", Value::is_string, "text or markdown"),
     field("data", |_| true, "anything"),
+    field("link", Value::is_string, "a web address"),
     field("to", is_list_of_texts, "a list of channel names"),
     field("run", Value::is_object, "an object with id and phase"),
     field("source", Value::is_object, "an object with client, session, project and host"),
@@ -95,6 +96,7 @@ const PREVIEW_FIELDS: &[Field] = &[
     field("body", Value::is_string, "a text"),
     field("level", Value::is_string, "the name of a level"),
     field("format", Value::is_string, "text or markdown"),
+    field("link", Value::is_string, "a web address"),
 ];
 
 fn is_list_of_texts(value: &Value) -> bool {

@@ -42,6 +42,9 @@ pub(crate) struct PreviewBody {
     /// `text` or `markdown`.
     #[serde(default)]
     format: Option<String>,
+    /// A web address that belongs to it.
+    #[serde(default)]
+    link: Option<String>,
 }
 
 /// What a channel would send.
@@ -68,6 +71,7 @@ pub(super) async fn preview(
         text: body.body,
         format: body.format.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
         data: None,
+        link: body.link,
     };
     let level = body.level.as_deref().map_or(Ok(Kind::Push.level()), str::parse)?;
     let now = app.clock.now();

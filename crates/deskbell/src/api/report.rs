@@ -57,6 +57,9 @@ pub(crate) struct ReportBody<'a> {
     /// Structured data beside the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
+    /// A web address that belongs to it. Without it, `artifact_url`, `url` or `link` of `data` is taken for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<String>,
     /// Channels to push to, whatever the routes say.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_none")]
     pub to: Vec<String>,
@@ -161,6 +164,7 @@ fn report(body: ReportBody<'_>, reporter: &Reporter<'_>) -> Result<Report, Inval
             text,
             format: body.format.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
             data: body.data,
+            link: body.link,
         },
         text_field,
         at_once: false,

@@ -37,6 +37,9 @@ pub(crate) struct Args {
     /// Structured data, as a JSON object.
     #[arg(short, long, value_name = "JSON")]
     data: Option<String>,
+    /// A web address that belongs to it, such as that of what was made.
+    #[arg(long, value_name = "URL")]
+    link: Option<String>,
     /// When it happened, ISO 8601; now without it.
     #[arg(long, value_name = "TIME", value_parser = timestamp)]
     timestamp: Option<Timestamp>,
@@ -68,6 +71,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
         text: Some(report::text(args.text)?),
         level: args.level.map(|level| level.to_string()),
         data: report::data(args.data.as_deref())?,
+        link: args.link,
         run: Some(StepReport {
             id: args.run_id.to_string(),
             phase: args.phase.to_string(),

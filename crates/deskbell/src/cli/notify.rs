@@ -45,6 +45,9 @@ pub(crate) struct Args {
     /// Structured data, as a JSON value.
     #[arg(long, value_name = "JSON")]
     data: Option<String>,
+    /// A web address that belongs to it, for whoever wants to see more.
+    #[arg(long, value_name = "URL")]
+    link: Option<String>,
     /// The text is Markdown.
     #[arg(long)]
     markdown: bool,
@@ -79,6 +82,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
         context: args.context.map(|context| context.to_string()),
         format: args.markdown.then(|| "markdown".to_owned()),
         data: report::data(args.data.as_deref())?,
+        link: args.link,
         to: args.to.iter().map(ToString::to_string).collect(),
         key: args.key,
         ..ReportBody::default()

@@ -67,6 +67,8 @@ struct Body<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     data: Option<Cow<'a, Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    link: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     session: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     project: Option<Cow<'a, str>>,
@@ -96,7 +98,7 @@ fn present<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Cow<'static, V
 impl StoredEvent {
     /// The form of `event`.
     pub(super) fn of(event: &Event) -> Result<Self, Unreadable> {
-        let Content { title, text, format, data } = &event.content;
+        let Content { title, text, format, data, link } = &event.content;
         let Source { client, session, project, host } = &event.source;
         let (kind, run, step) = match &event.kind {
             Kind::Notice => (NOTICE, None, None),
@@ -110,6 +112,7 @@ impl StoredEvent {
             title: borrowed(title.as_ref()),
             format: (*format != Format::default()).then(|| format.as_str().into()),
             data: data.as_ref().map(Cow::Borrowed),
+            link: borrowed(link.as_ref()),
             session: borrowed(session.as_ref()),
             project: borrowed(project.as_ref()),
             host: borrowed(host.as_ref()),
@@ -162,6 +165,7 @@ impl StoredEvent {
                 text: body.text.into_owned(),
                 format: format.unwrap_or_default(),
                 data: body.data.map(Cow::into_owned),
+                link: body.link.map(Cow::into_owned),
             },
             kind,
             to: to.map_err(invalid)?,

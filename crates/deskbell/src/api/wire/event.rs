@@ -48,6 +48,9 @@ pub struct EventBody<'a> {
     /// Structured data beside the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Cow<'a, Value>>,
+    /// The address that belongs to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Cow<'a, str>>,
     /// The step, if the event is one of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<StepBody<'a>>,
@@ -73,6 +76,7 @@ impl<'a> EventBody<'a> {
             text: event.content.text.as_str().into(),
             format: event.content.format.as_str().into(),
             data: event.content.data.as_ref().map(Cow::Borrowed),
+            link: event.content.link.as_deref().map(Cow::Borrowed),
             run: match &event.kind {
                 Kind::Run(step) => Some(StepBody::of(step)),
                 Kind::Notice | Kind::Push => None,
@@ -104,6 +108,7 @@ impl TryFrom<&EventBody<'_>> for Event {
                 text: body.text.clone().into_owned(),
                 format: body.format.parse()?,
                 data: body.data.clone().map(Cow::into_owned),
+                link: body.link.as_deref().map(str::to_owned),
             },
             kind,
             to: body.to.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
@@ -233,6 +238,7 @@ mod tests {
                 title: Some("t".to_owned()),
                 text: "a \u{1b}[31m".to_owned(),
                 data: Some(json!({ "n": [1, null] })),
+                link: Some("https://example.com/7".to_owned()),
                 ..Content::default()
             },
             kind: Kind::Run(RunStep {

@@ -45,6 +45,9 @@ pub(crate) struct Args {
     /// How the text is written: text or markdown.
     #[arg(long, default_value = "text", value_name = "text|markdown", value_parser = value::<Format>)]
     format: Format,
+    /// A web address that belongs to it.
+    #[arg(long, value_name = "URL")]
+    link: Option<String>,
     /// Show secrets as they are.
     #[arg(long)]
     show_secrets: bool,
@@ -68,6 +71,7 @@ pub(super) async fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
         text: args.body.clone(),
         format: args.format,
         data: None,
+        link: args.link.clone(),
     };
     let now = SystemClock.now();
     let message = preview::message(content, args.level, "--body", now)?;

@@ -45,6 +45,7 @@ pub(super) async fn every_field(journal: Fresh) {
         text: "line\nline\u{0}\u{1b}[0m \u{2028}".to_owned(),
         format: Format::Markdown,
         data: Some(json!({ "a": [1, -2.5, 1e300, null, { "b": u64::MAX }], "": i64::MIN })),
+        link: Some("https://example.com/?a=1&b=前".to_owned()),
     };
     full.kind = Kind::Run(RunStep {
         run: run("deploy-前端"),

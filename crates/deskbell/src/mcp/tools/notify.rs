@@ -4,7 +4,7 @@
 
 use deskbell_core::{
     Context, Event, Invalid,
-    event::{Content, Format, Kind},
+    event::{Content, Kind},
     field::described,
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
@@ -73,6 +73,10 @@ fn unified_input() -> Value {
             "data": {
                 "type": "object",
                 "description": "Optional structured details"
+            },
+            "link": {
+                "type": "string",
+                "description": "Optional web address to open for more"
             }
         },
         "required": ["message"]
@@ -169,13 +173,14 @@ fn read(call: &Call<'_>, arguments: &mut Arguments) -> Result<Report, Invalid> {
         Bare::AlwaysLog => None,
         Bare::Log => arguments.text("title")?,
     };
+    let link = arguments.text("link")?;
     let data = merge(arguments.object("data")?, details);
     Ok(Report {
         key: call.caller.key(),
         level,
         context,
         source: call.caller.source(),
-        content: Content { title, text, format: Format::Text, data },
+        content: Content { title, text, data, link, ..Content::default() },
         text_field: "message",
         at_once: false,
         folder: call.caller.folder(),

@@ -2,7 +2,7 @@
 
 use deskbell_core::{
     Context, Invalid, RunId,
-    event::{Content, Event, Format, Kind},
+    event::{Content, Event, Kind},
     field::described,
     run::{Phase, Progress, RunStep},
 };
@@ -157,7 +157,7 @@ fn read(call: &Call<'_>, arguments: &mut Arguments) -> Result<Report, Invalid> {
         level: phase.level(),
         context: Context::default(),
         source: call.caller.source(),
-        content: Content { title: None, text, format: Format::Text, data: data.map(Value::Object) },
+        content: Content { text, data: data.map(Value::Object), ..Content::default() },
         text_field: "message",
         at_once: false,
         folder: call.caller.folder(),

@@ -2,7 +2,7 @@
 
 use deskbell_core::{
     ChannelName, Context, Invalid,
-    event::{Content, Format, Kind},
+    event::{Content, Kind},
 };
 use futures_util::{FutureExt as _, future::BoxFuture};
 use rmcp::model::CallToolResult;
@@ -48,6 +48,10 @@ fn unified_input() -> Value {
                 "default": "info"
             },
             "context": { "type": "string", "description": "Optional category (default: llm)" },
+            "link": {
+                "type": "string",
+                "description": "Optional web address to open for more"
+            },
             "channels": {
                 "type": "array",
                 "items": { "type": "string" },
@@ -114,6 +118,7 @@ fn read(call: &Call<'_>, arguments: &mut Arguments) -> Result<Report, Invalid> {
         Some(name) if !name.trim().is_empty() => name.parse()?,
         _ => Context::default(),
     };
+    let link = arguments.text("link")?;
     let to = arguments.texts("channels")?;
     let to = to.iter().map(|name| name.parse()).collect::<Result<Vec<ChannelName>, Invalid>>()?;
     Ok(Report {
@@ -121,7 +126,7 @@ fn read(call: &Call<'_>, arguments: &mut Arguments) -> Result<Report, Invalid> {
         level,
         context,
         source: call.caller.source(),
-        content: Content { title: Some(title), text, format: Format::Text, data: None },
+        content: Content { title: Some(title), text, link, ..Content::default() },
         text_field: "content",
         at_once: false,
         folder: call.caller.folder(),
