@@ -1,3 +1,26 @@
-//! Logging and progress for authors of MCP tools written with rmcp, without the Deskbell daemon.
-//!
-//! There is nothing here yet. The crate stands because it depends on none of ours, and is to stay so.
+#![doc = include_str!("../README.md")]
+
+mod context;
+mod declared;
+mod level;
+mod limits;
+mod log;
+mod notify;
+mod outbox;
+mod service;
+mod session;
+mod wire;
+
+pub use context::ToolContext;
+pub use declared::Declared;
+pub use level::{Level, UnknownLevel};
+pub use limits::{Limits, WrongVariable};
+pub use log::Log;
+pub use notify::{Notify, Progress};
+pub use service::Notifying;
+
+/// The target of `tracing` under which this crate says what it sent, held back or dropped, and why.
+pub const TARGET: &str = "deskbell_sdk";
+
+/// What messages of this crate's own say they come from.
+const LOGGER: &str = "deskbell-sdk";

@@ -10,7 +10,7 @@ const OWNERS: &[(&str, &[&str])] = &[
         "rmcp",
         &[
             "crates/deskbell/src/mcp",
-            "crates/sdk/src",
+            "crates/sdk",
             "crates/deskbell/tests",
             "crates/deskbell/examples",
         ],
