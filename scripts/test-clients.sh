@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the official MCP clients and the conformance suite into .tools/, in the versions that
-# crates/deskbell/tests/clients pins. Quick when everything is there.
+# Installs the official MCP clients, the conformance suite and the servers that channels are tried against into .tools/,
+# in the versions that crates/deskbell/tests/clients and crates/deskbell/tests/servers pin. Quick when everything is
+# there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -28,7 +29,8 @@ install_node() {
 
 install_python() {
     python3 -m venv --clear "$2"
-    "$2/bin/pip" install --quiet --disable-pip-version-check --requirement "$1"
+    # Most of it is never imported, so nothing is compiled before it is.
+    "$2/bin/pip" install --quiet --disable-pip-version-check --no-compile --requirement "$1"
 }
 
 install node "$clients/node/package-lock.json" install_node
@@ -36,3 +38,5 @@ for generation in 1 2; do
     requirements=$clients/python/requirements-$generation.txt
     install "python-$generation" "$requirements" install_python "$requirements"
 done
+servers=crates/deskbell/tests/servers/requirements.txt
+install servers "$servers" install_python "$servers"

@@ -22,11 +22,16 @@ pub(crate) struct Signer<'a> {
     pub(crate) session_token: Option<&'a Secret>,
     pub(crate) region: &'a str,
     pub(crate) service: &'a str,
+    /// The service's address, if it is not the region's own.
+    pub(crate) api: Option<&'a Address>,
 }
 
 impl Signer<'_> {
-    /// The address of the service called `host` in the region.
+    /// The address of the service called `host`.
     pub(crate) fn server(&self, host: &str) -> Option<Address> {
+        if let Some(api) = self.api {
+            return Some(api.clone());
+        }
         let suffix = if self.region.starts_with("cn-") { ".cn" } else { "" };
         Address::parse(&format!("https://{host}.{}.amazonaws.com{suffix}", self.region))
     }
@@ -40,14 +45,17 @@ impl Signer<'_> {
         body: &str,
         now: Timestamp,
     ) -> Request<'r> {
-        let host = address.url().host_str().unwrap_or_default();
-        let mut signed = vec![("content-type", content_type), ("host", host)];
+        let url = address.url();
+        let name = url.host_str().unwrap_or_default();
+        // As in the request, where the usual port is not said.
+        let host = url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"));
+        let mut signed = vec![("content-type", content_type), ("host", host.as_str())];
         let at = date(now);
         signed.push(("x-amz-date", &at));
         if let Some(token) = self.session_token {
             signed.push(("x-amz-security-token", token.expose()));
         }
-        let authorization = self.authorization(address.url().path(), &signed, body, now);
+        let authorization = self.authorization(url.path(), &signed, body, now);
         let mut request = request.header("x-amz-date", &at).header("authorization", &authorization);
         if let Some(token) = self.session_token {
             request = request.header("x-amz-security-token", token.expose());
@@ -176,6 +184,7 @@ mod tests {
             session_token: None,
             region: "us-east-1",
             service: "service",
+            api: None,
         };
         #[track_caller]
         fn check(signer: &Signer<'_>, headers: &[(&str, &str)], body: &str, signature: &str) {

@@ -4,6 +4,7 @@
 //! against the declared limits, and answers with the declared bodies. A new kind has a fake by itself. It knows no
 //! network; whoever serves it does.
 
+mod learn;
 mod leaves;
 mod shape;
 
@@ -12,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use deskbell_core::{Level, Message, event::Format, text::Unit};
+use deskbell_core::{Message, text::Unit};
 use jiff::Timestamp;
 use serde_json::Value;
 use toml::Table;
@@ -21,8 +22,6 @@ use self::shape::Shape;
 pub use self::{leaves::Asked, shape::Told};
 use crate::{
     channel::{ChannelKind, Transport},
-    manner::Manner,
-    preview::preview,
     render::Dialect,
     verdict::{Meaning, Refusal},
 };
@@ -44,8 +43,10 @@ const FRAME: usize = 256;
 pub enum Mishap {
     /// It refuses for good, under status 200 where its kind does so.
     Refuse,
-    /// It says that there were too many messages, and how long to wait if its kind does so.
+    /// It says that there were too many messages, and how long to wait.
     TooMany,
+    /// It says that there were too many messages, and nothing more.
+    Busy,
     /// It fails.
     Error,
     /// It answers what means nothing.
@@ -58,14 +59,22 @@ pub enum Mishap {
 
 impl Mishap {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Refuse, Self::TooMany, Self::Error, Self::Garbage, Self::Hang, Self::Close];
+    pub const ALL: [Self; 7] = [
+        Self::Refuse,
+        Self::TooMany,
+        Self::Busy,
+        Self::Error,
+        Self::Garbage,
+        Self::Hang,
+        Self::Close,
+    ];
 
     /// The word for it in addresses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Refuse => "refuse",
             Self::TooMany => "429",
+            Self::Busy => "busy",
             Self::Error => "500",
             Self::Garbage => "garbage",
             Self::Hang => "hang",
@@ -111,6 +120,8 @@ pub struct Fake {
     pub kind: &'static ChannelKind,
     /// The options of a channel that reaches it.
     pub options: Table,
+    /// Where those channels send to, such as `https://slack.com`, if no option leads them elsewhere.
+    pub home: Option<String>,
     shapes: Vec<Shape>,
     /// The messages taken, by the ids that stand for them; the oldest ids go first.
     known: BTreeMap<String, String>,
@@ -120,27 +131,40 @@ pub struct Fake {
 }
 
 impl Fake {
-    /// The fake of `kind` at the address `base`, or `None` for a kind that is not reached by HTTP or only at an address
-    /// of its own. `sample` is any message.
+    /// The fake of `kind` at the address `base`, or at the service's own if no option leads elsewhere. `None` for a kind
+    /// that is not reached by HTTP or at several addresses of its own. `sample` is any message.
     pub async fn of(kind: &'static ChannelKind, base: &str, sample: &Message) -> Option<Self> {
         let Transport::Http { .. } = kind.about.transport else { return None };
         for option in kind.options() {
-            for options in pointed(kind, &option.name, base) {
-                let shapes = learn(kind, &options, base, sample).await;
+            for options in learn::pointed(kind, &option.name, base) {
+                let shapes = learn::learn(kind, &options, base, sample).await;
                 if !shapes.is_empty() {
-                    return Some(Self {
-                        kind,
-                        options,
-                        shapes,
-                        known: BTreeMap::new(),
-                        order: VecDeque::new(),
-                        taken: 0,
-                        recent: VecDeque::new(),
-                    });
+                    return Some(Self::new(kind, options, None, shapes));
                 }
             }
         }
-        None
+        let options = learn::example(kind)?;
+        let home = learn::home(kind, &options, sample).await?;
+        let shapes = learn::learn(kind, &options, &home, sample).await;
+        (!shapes.is_empty()).then(|| Self::new(kind, options, Some(home), shapes))
+    }
+
+    fn new(
+        kind: &'static ChannelKind,
+        options: Table,
+        home: Option<String>,
+        shapes: Vec<Shape>,
+    ) -> Self {
+        Self {
+            kind,
+            options,
+            home,
+            shapes,
+            known: BTreeMap::new(),
+            order: VecDeque::new(),
+            taken: 0,
+            recent: VecDeque::new(),
+        }
     }
 
     /// How well `asked` fits to this kind; `None` if it does not.
@@ -157,30 +181,32 @@ impl Fake {
     pub fn answer(&mut self, asked: &Asked, mishap: Option<Mishap>, now: Timestamp) -> Answer {
         match mishap {
             Some(Mishap::TooMany) => return self.too_many("it was told to", SOON),
+            Some(Mishap::Busy) => return declared(None, 429, "it was told to"),
             Some(Mishap::Refuse) => return self.refuse(None, "it was told to"),
             Some(other) => return broken(other),
             None => {}
         }
-        let known = self.known_in(asked);
         let Some(shape) = self.shape_of(asked) else {
-            // Where a message is edited is nothing that a preview shows.
-            return match known {
-                Some(id) => self.accept(Outcome::Edited(id)),
-                None => self.refuse(Some(404), "there is nothing at this address"),
-            };
+            return self.refuse(Some(404), "there is nothing at this address");
         };
         let checked = shape.missing(asked).or_else(|| self.too_long(shape, asked));
-        let (told, key) = (shape.told(asked), shape.key(asked));
+        let (told, key, earlier) = (shape.told(asked), shape.key(asked), shape.earlier(asked));
         if let Some(reason) = checked.filter(|_| !self.checks_nothing()) {
             return self.refuse(None, &reason);
         }
-        if told.text.is_none() {
+        if told.text.is_none() && earlier.is_none() {
             return self.accept(Outcome::Passed);
         }
         if self.is_too_often(now) {
             return self.too_many("there were more than it takes in a minute", MINUTE);
         }
-        if let Some(id) = known.or_else(|| self.known.get(key.as_ref()?).cloned()) {
+        if let Some(earlier) = earlier {
+            return match self.known(&earlier) {
+                Some(id) => self.accept(Outcome::Edited(id)),
+                None => self.refuse(None, &format!("there is no message `{earlier}` to edit")),
+            };
+        }
+        if let Some(id) = key.as_deref().and_then(|key| self.known(key)) {
             return self.accept(Outcome::Edited(id));
         }
         self.taken += 1;
@@ -202,12 +228,9 @@ impl Fake {
         self.kind.about.name.starts_with("webhook")
     }
 
-    /// The earlier message that an id in `asked` stands for, where the far end gives ids.
-    fn known_in(&self, asked: &Asked) -> Option<String> {
-        if !self.kind.about.edits || self.kind.verdict().id.is_none() {
-            return None;
-        }
-        asked.values().find_map(|value| self.known.get(value.strip_prefix(ID)?).cloned())
+    /// The message that `key` stands for: its key, or the id that the far end gave it.
+    fn known(&self, key: &str) -> Option<String> {
+        self.known.get(key.strip_prefix(ID).unwrap_or(key)).cloned()
     }
 
     fn remember(&mut self, key: &str, id: &str) {
@@ -330,58 +353,4 @@ fn without_tags(html: &str) -> String {
             !was_tag && !is_tag
         })
         .collect()
-}
-
-/// Options with the address `base` as `name`: only those that must be set, and the whole example.
-fn pointed(kind: &ChannelKind, name: &str, base: &str) -> Vec<Table> {
-    let Ok(example) = kind.about.example.parse::<Table>() else { return Vec::new() };
-    let written = example.get(name).and_then(toml::Value::as_str).unwrap_or_default();
-    let path = written.split_once("://").and_then(|(_, rest)| rest.split_once('/'));
-    let address = match path {
-        Some((_, path)) if !path.is_empty() => format!("{base}/{path}"),
-        _ => base.to_owned(),
-    };
-    let required: Vec<_> =
-        kind.options().into_iter().filter_map(|o| o.required.then_some(o.name)).collect();
-    let mut least = example.clone();
-    least.retain(|name, _| required.iter().any(|known| known == name));
-    let with = |mut table: Table| {
-        table.insert(name.to_owned(), address.clone().into());
-        table
-    };
-    vec![with(least), with(example)]
-}
-
-/// How requests to `base` look; none if those options do not lead there.
-async fn learn(kind: &ChannelKind, options: &Table, base: &str, sample: &Message) -> Vec<Shape> {
-    let Ok(channel) = kind.build(options.clone()) else { return Vec::new() };
-    let mut shapes: Vec<Shape> = Vec::new();
-    for (level, format, title) in [
-        (Level::Info, Format::Text, None),
-        (Level::Info, Format::Text, Some(shape::TITLE)),
-        (Level::Emergency, Format::Text, Some(shape::TITLE)),
-        (Level::Warning, Format::Markdown, Some(shape::TITLE)),
-    ] {
-        let message = Message {
-            level,
-            format,
-            title: title.map(str::to_owned),
-            body: shape::TEXT.to_owned(),
-            link: None,
-            data: None,
-            run: None,
-            ..sample.clone()
-        };
-        let shown = preview(kind, &*channel, &message, message.at, Manner::default(), true).await;
-        let requests = shown.get("requests").and_then(Value::as_array).cloned();
-        for request in requests.unwrap_or_default() {
-            let Some(asked) = Asked::previewed(&request, base) else { return Vec::new() };
-            let shape = Shape::of(&asked, &message.event.to_string());
-            match shapes.iter_mut().find(|known| known.is_same(&shape)) {
-                Some(known) => known.merge(shape),
-                None => shapes.push(shape),
-            }
-        }
-    }
-    shapes
 }

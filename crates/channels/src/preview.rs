@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use deskbell_core::{DeliveryId, Message};
+use deskbell_core::{DeliveryId, Message, delivery::Receipt};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -49,6 +49,14 @@ impl Preview {
         })
     }
 
+    fn written_down(&self, kind: &ChannelKind, secrets: &[String]) -> Value {
+        self.with(|notes| {
+            let mut requests = Value::Array(std::mem::take(&mut notes.requests));
+            secret::mask_all(&mut requests, secrets);
+            json!({ "kind": kind.about.name, "requests": requests })
+        })
+    }
+
     fn with<T>(&self, look: impl FnOnce(&mut Notes) -> T) -> T {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -80,13 +88,30 @@ pub async fn preview(
         // What counts is what was written down; nothing answers for real.
         let _told = channel.send(&message, &cx).await;
     }
-    preview.with(|notes| {
-        let mut requests = Value::Array(std::mem::take(&mut notes.requests));
-        if !show_secrets {
-            secret::mask_all(&mut requests, channel.secrets());
-        }
-        json!({ "kind": kind.about.name, "requests": requests })
-    })
+    preview.written_down(kind, if show_secrets { &[] } else { channel.secrets() })
+}
+
+/// What `channel` would send to put `message` in the place of the one with the receipt `earlier`, secrets shown.
+pub(crate) async fn preview_of_edit(
+    kind: &ChannelKind,
+    channel: &dyn Channel,
+    message: &Message,
+    now: Timestamp,
+    earlier: Receipt,
+) -> Value {
+    let preview = Preview::of(kind);
+    for Piece { target, part, message } in pieces(kind, channel, message, Manner::default()) {
+        let cx = SendContext {
+            target,
+            part,
+            preview: Some(preview.clone()),
+            edit: Some(earlier.clone()),
+            ..SendContext::new(delivery(&message), now, Http::default())
+        };
+        // As above.
+        let _told = channel.send(&message, &cx).await;
+    }
+    preview.written_down(kind, &[])
 }
 
 /// The id that a delivery of `message` to a channel named `preview` would have.

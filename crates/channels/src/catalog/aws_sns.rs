@@ -79,6 +79,8 @@ struct Sns {
     region: String,
     /// ARN of a topic, its name, or a telephone number. Several get the message each.
     to: Targets<String>,
+    /// Address of the service, if it is not the region's own: of an endpoint in your VPC, or of an emulator.
+    api: Option<Address>,
 }
 
 /// The longest text message, in characters.
@@ -190,6 +192,7 @@ impl Sns {
             session_token: self.session_token.as_ref(),
             region: &self.region,
             service: "sns",
+            api: self.api.as_ref(),
         };
         let server =
             signer.server("sns").ok_or_else(|| SendError::permanent("`region` is no region"))?;

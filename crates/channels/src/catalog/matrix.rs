@@ -84,6 +84,9 @@ struct Matrix {
     /// What the homeserver told.
     #[serde(skip)]
     known: Mutex<Known>,
+    /// Held while the homeserver is asked who and where: each login ends the token of the one before.
+    #[serde(skip)]
+    asking: tokio::sync::Mutex<()>,
 }
 
 /// A room's id, with a `!`, or alias, with a `#`.
@@ -174,9 +177,13 @@ impl Channel for Matrix {
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
-        let session = self.session(cx).await?;
         let room = &self.room.at(cx).0;
-        let id = self.room_id(room, &session, cx).await?;
+        let (session, id) = {
+            let _alone = self.asking.lock().await;
+            let session = self.session(cx).await?;
+            let id = self.room_id(room, &session, cx).await?;
+            (session, id)
+        };
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.as_deref());
         let content = self.content(message, earlier);
         let mut reply = session.send(&id, &content, cx).await?;
@@ -188,7 +195,7 @@ impl Channel for Matrix {
                 session.join(room, cx).await?;
                 reply = session.send(&id, &content, cx).await?;
             }
-            Some("M_UNKNOWN_TOKEN") if self.known().token.take().is_some() => {
+            Some("M_UNKNOWN_TOKEN") if self.forget(&session.token) => {
                 return Err(SendError::temporary("Matrix ended the session; it is opened anew"));
             }
             _ => {}
@@ -237,6 +244,15 @@ fn found(pointer: &'static str, reply: &Reply) -> Result<String, SendError> {
 impl Matrix {
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets a token that has ended, unless it is the user's own. Another attempt may have a new one already.
+    fn forget(&self, token: &Secret) -> bool {
+        let known = &mut self.known().token;
+        if known.as_ref().is_some_and(|known| known.expose() == token.expose()) {
+            *known = None;
+        }
+        self.token.is_none()
     }
 
     async fn session(&self, cx: &SendContext) -> Result<Session, SendError> {

@@ -5,7 +5,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
     title: "ntfy",
     docs: "https://docs.ntfy.sh/publish/#publish-as-json",
     transport: Transport::Http {
-        accepted: r#"{"id":"x1"}"#,
+        accepted: r#"{"id":"x1","sequence_id":"x1"}"#,
         // Servers that cannot replace a message do not tell a `sequence_id`.
         verdict: Verdict { id: Some("/sequence_id"), ..Verdict::id("/id") },
         refusals: &[

@@ -56,6 +56,8 @@ mail_options! {
         session_token: Option<Secret>,
         /// Region, such as `eu-central-1`.
         region: String,
+        /// Address of the service, if it is not the region's own: of an endpoint in your VPC, or of an emulator.
+        api: Option<Address>,
     }
 }
 
@@ -84,6 +86,7 @@ impl Channel for Ses {
             session_token: self.session_token.as_ref(),
             region: &self.region,
             service: "ses",
+            api: self.api.as_ref(),
         };
         let server =
             signer.server("email").ok_or_else(|| SendError::permanent("`region` is no region"))?;

@@ -48,10 +48,30 @@ impl Asked {
         Some(Self::new(text("method")?, rest, headers, text("body").unwrap_or_default()))
     }
 
-    /// All values, and the parts of the path.
-    pub(super) fn values(&self) -> impl Iterator<Item = &str> {
-        self.path.iter().chain(self.leaves.values()).map(String::as_str)
+    /// Where `id` stands, if it does.
+    pub(super) fn place_of(&self, id: &str) -> Option<Place> {
+        let leaf = self.leaves.iter().find(|(_, value)| *value == id);
+        let part = || self.path.iter().position(|part| part == id).map(Place::Path);
+        leaf.map(|(name, _)| Place::Leaf(name.clone())).or_else(part)
     }
+
+    /// What stands at `place`.
+    pub(super) fn at(&self, place: &Place) -> Option<&str> {
+        let found = match place {
+            Place::Leaf(name) => self.leaves.get(name),
+            Place::Path(part) => self.path.get(*part),
+        };
+        found.map(String::as_str)
+    }
+}
+
+/// A place in a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A value, by its name.
+    Leaf(String),
+    /// A part of the path, by its number.
+    Path(usize),
 }
 
 fn collect(value: &Value, pointer: String, leaves: &mut BTreeMap<String, String>) {

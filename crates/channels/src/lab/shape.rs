@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::leaves::Asked;
+use super::leaves::{Asked, Place};
 
 /// The text of the previews, in which no dialect escapes anything.
 pub(super) const TEXT: &str = "plain words of a sample";
@@ -25,6 +25,8 @@ pub(super) struct Shape {
     titles: BTreeSet<String>,
     /// Where the id of the event stands, if it does.
     key: Option<String>,
+    /// Where the id of the message stands that is changed, if one is.
+    earlier: Option<Place>,
 }
 
 /// What a request tells.
@@ -54,12 +56,26 @@ impl Shape {
             texts: with(TEXT),
             titles: with(TITLE),
             key: with(event).into_iter().next(),
+            earlier: None,
         }
     }
 
-    /// Whether both are of requests to the same address.
+    /// The shape of a request that changes the message whose id stands at `place`.
+    pub(super) fn of_edit(self, place: Place) -> Self {
+        Self { earlier: Some(place), ..self }
+    }
+
+    /// Whether both are of requests to the same address, and change a message alike.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.method == other.method && self.path == other.path
+        (&self.method, &self.path, &self.earlier) == (&other.method, &other.path, &other.earlier)
+    }
+
+    /// Whether every request has something at `place`.
+    pub(super) fn has(&self, place: &Place) -> bool {
+        match place {
+            Place::Leaf(name) => self.required.contains(name),
+            Place::Path(part) => *part < self.path.len(),
+        }
     }
 
     /// Takes over what another request to the same address shows.
@@ -73,8 +89,13 @@ impl Shape {
 
     /// How many parts of the path are the same; `None` for another address. Tokens stand in paths, so not all need be.
     pub(super) fn likeness(&self, asked: &Asked) -> Option<usize> {
-        let is_possible = self.method == asked.method && self.path.len() == asked.path.len();
-        let same = self.path.iter().zip(&asked.path).filter(|(one, other)| one == other).count();
+        let is_possible = self.method == asked.method
+            && self.path.len() == asked.path.len()
+            && self.earlier.as_ref().is_none_or(|place| asked.at(place).is_some());
+        let is_same = |part: usize, ours: &String| {
+            self.earlier == Some(Place::Path(part)) || asked.path.get(part) == Some(ours)
+        };
+        let same = self.path.iter().enumerate().filter(|(part, ours)| is_same(*part, ours)).count();
         (is_possible && (same > 0 || self.path.len() < 2)).then_some(same)
     }
 
@@ -100,6 +121,11 @@ impl Shape {
     pub(super) fn texts(&self, asked: &Asked) -> Vec<(String, bool)> {
         let found = self.texts.iter().filter_map(|place| Some((place, asked.leaves.get(place)?)));
         found.map(|(place, text)| (text.clone(), self.titles.contains(place))).collect()
+    }
+
+    /// The id of the message that a request changes, if it changes one.
+    pub(super) fn earlier(&self, asked: &Asked) -> Option<String> {
+        asked.at(self.earlier.as_ref()?).map(str::to_owned)
     }
 
     /// What the channel calls the message.

@@ -54,11 +54,15 @@ pub(crate) struct Server {
 impl Server {
     /// Starts `program`; `arrange` writes what it needs into its folder and gives its arguments.
     pub(crate) fn start(program: &str, arrange: impl Fn(&Path, u16) -> Vec<String>) -> Self {
-        let program = installed(program);
+        Self::start_file(&installed(program), arrange)
+    }
+
+    /// The same of a program that is in no folder for programs.
+    pub(crate) fn start_file(program: &Path, arrange: impl Fn(&Path, u16) -> Vec<String>) -> Self {
         for _ in 0..PORTS {
             let (reserved, port) = reserved_port();
             let folder = open_folder();
-            let child = Command::new(&program)
+            let child = Command::new(program)
                 .args(arrange(folder.path(), port))
                 .stdin(Stdio::null())
                 .stdout(fs::File::create(folder.path().join("stdout")).unwrap())

@@ -21,8 +21,9 @@ use crate::{api::preview, app::SystemClock};
 ///
 /// Each kind that is reached by HTTP has a fake at `/KIND`, which checks what a request must have, counts length and
 /// rate as the service does, and answers with the service's own bodies. With `?lab=MISHAP` or as `/MISHAP/KIND` it
-/// misbehaves: refuse, 429, 500, garbage, hang, close, or `mixed` for any of them now and then. `GET /` lists what
-/// arrived.
+/// misbehaves: refuse, 429, busy, 500, garbage, hang, close, or `mixed` for any of them now and then. What arrived is kept,
+/// and an edit of anything else is refused; `GET /` lists it. Channels whose address cannot be set do not come here by
+/// themselves, but their fakes are there for requests that do.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -74,7 +75,7 @@ async fn fakes(base: &str) -> anyhow::Result<Vec<Fake>> {
 /// The configuration of a channel for each fake.
 fn page(fakes: &[Fake]) -> String {
     let mut page = String::new();
-    for fake in fakes {
+    for fake in fakes.iter().filter(|fake| fake.home.is_none()) {
         let mut options = fake.options.clone();
         options.insert("kind".to_owned(), fake.kind.about.name.into());
         let name = format!("lab-{}", fake.kind.about.name);
@@ -82,13 +83,17 @@ fn page(fakes: &[Fake]) -> String {
         let channels = Table::from_iter([("channels".to_owned(), Value::Table(channel))]);
         page.extend([channels.to_string().as_str(), "\n"]);
     }
-    let is_led = |name: &str| fakes.iter().any(|fake| fake.kind.about.name == name);
-    let others = kinds().iter().map(|kind| kind.about.name).filter(|name| !is_led(name));
+    let at_home = fakes.iter().filter_map(|fake| {
+        let (_, host) = fake.home.as_deref()?.split_once("://")?;
+        Some(format!("{} at {host}", fake.kind.about.name))
+    });
+    let at_home = at_home.collect::<Vec<_>>().join(", ");
+    let is_there = |name: &str| fakes.iter().any(|fake| fake.kind.about.name == name);
+    let others = kinds().iter().map(|kind| kind.about.name).filter(|name| !is_there(name));
     let others = others.collect::<Vec<_>>().join(", ");
     page.extend([
-        "# Not in the lab, because they speak no HTTP or only to their own address: ",
-        &others,
-        "\n",
+        format!("# In the lab, but their channels only send to the service: {at_home}\n"),
+        format!("# Not in the lab, because they speak no HTTP or to several addresses: {others}\n"),
     ]);
     page
 }

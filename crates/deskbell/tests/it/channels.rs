@@ -14,7 +14,14 @@ mod mail_server;
 #[path = "../../../channels/tests/it/real.rs"]
 mod real;
 
-use std::{fs, path::Path};
+mod matrix;
+mod sns;
+mod syslog;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -48,6 +55,13 @@ fn telegram(api: &str) -> String {
     format!(
         "[channels.chat]\nkind = 'telegram'\ntoken = '{TOKEN}'\nchat_id = {CHAT}\napi = '{api}'\n"
     )
+}
+
+/// The Python that has the servers of other makers.
+fn python() -> PathBuf {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/servers/bin/python");
+    assert!(file.exists(), "the servers are not installed; run scripts/test-clients.sh");
+    file
 }
 
 #[track_caller]

@@ -21,5 +21,6 @@ mod mcp_http;
 mod mcp_stdio;
 mod noise;
 mod projects;
+mod storm;
 mod stream;
 mod tidy;

@@ -1,16 +1,19 @@
 //! What the tests share: the program in a folder of its own, an MCP client on its stdin, and a far end that counts.
-#![expect(dead_code, reason = "the tests that use it arrive one by one")]
 
 pub(crate) mod desk;
 pub(crate) mod far_end;
+pub(crate) mod lab;
 pub(crate) mod mcp_client;
+pub(crate) mod stand_in;
 
 use std::time::{Duration, Instant};
 
 pub(crate) use self::{
     desk::{Answer, Desk},
     far_end::{FarEnd, Reply},
+    lab::Lab,
     mcp_client::McpClient,
+    stand_in::StandIn,
 };
 
 /// How long a condition may take to come true. Long, because a loaded machine is no failure.

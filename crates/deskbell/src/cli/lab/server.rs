@@ -25,7 +25,7 @@ use tokio::{
 use crate::app::SystemClock;
 
 /// How many requests are remembered; the oldest go.
-const SEEN_LIMIT: usize = 100_000;
+const SEEN_LIMIT: usize = 200_000;
 
 /// How long a fake that hangs does so.
 const HANG: Duration = Duration::from_hours(1);
@@ -45,6 +45,8 @@ pub(super) struct Seen {
     pub(super) outcome: String,
     /// The fake's id of the message.
     pub(super) id: Option<String>,
+    /// How often it was edited.
+    pub(super) edits: usize,
     pub(super) title: Option<String>,
     pub(super) text: Option<String>,
 }
@@ -121,9 +123,7 @@ impl Shown {
             Some(fake) => (Some(fake), Asked::new(method.as_str(), behind, names, body)),
             None => {
                 let asked = Asked::new(method.as_str(), &format!("/{rest}"), names, body);
-                let fits = self.fakes.iter().enumerate();
-                let fits = fits.filter_map(|(at, fake)| Some((fake.fits(&asked)?, at)));
-                (fits.filter(|(likeness, _)| *likeness > 0).max().map(|(_, at)| at), asked)
+                (self.best_for(&asked, headers), asked)
             }
         };
         let mishap = word.and_then(|word| self.mishap(&word));
@@ -144,7 +144,7 @@ impl Shown {
         let kind = fake.kind.about.name.to_owned();
         self.count += 1;
         let (title, text) = (told.title, told.text);
-        let seen = Seen { number: self.count, kind, taken, outcome, id, title, text };
+        let seen = Seen { number: self.count, kind, taken, outcome, id, edits: 0, title, text };
         self.keep(seen.clone());
         let reply = match mishap {
             Some(Mishap::Hang) => Reply::Hang,
@@ -152,6 +152,21 @@ impl Shown {
             _ => Reply::Answer(answer),
         };
         (reply, Some(seen))
+    }
+
+    /// The fake that a request without a kind fits to best, of those at the address that it was meant for.
+    fn best_for(&self, asked: &Asked, headers: &HeaderMap) -> Option<usize> {
+        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let is_at_home = |fake: &Fake| {
+            let home = fake.home.as_deref().and_then(|home| home.split_once("://"));
+            home.is_some_and(|(_, home)| Some(home) == host)
+        };
+        let is_home = self.fakes.iter().any(is_at_home);
+        let may_be_meant =
+            |fake: &Fake| if is_home { is_at_home(fake) } else { fake.home.is_none() };
+        let fakes = self.fakes.iter().enumerate().filter(|(_, fake)| may_be_meant(fake));
+        let fits = fakes.filter_map(|(at, fake)| Some((fake.fits(asked)?, at)));
+        fits.filter(|(likeness, _)| *likeness > 0).max().map(|(_, at)| at)
     }
 
     /// Keeps what was seen; an edit takes the place of the message.
@@ -162,7 +177,7 @@ impl Shown {
             && seen.outcome != "taken"
             && let Some(earlier) = self.seen.iter_mut().find(is_earlier)
         {
-            *earlier = Seen { number: earlier.number, ..seen };
+            *earlier = Seen { number: earlier.number, edits: earlier.edits + 1, ..seen };
             return;
         }
         if self.seen.len() >= SEEN_LIMIT {
