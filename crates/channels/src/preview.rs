@@ -100,7 +100,7 @@ pub(crate) async fn preview_of_edit(
     earlier: Receipt,
 ) -> Value {
     let preview = Preview::of(kind);
-    for Piece { target, part, message } in pieces(kind, channel, message, Manner::default()) {
+    for Piece { target, part, message, .. } in pieces(kind, channel, message, Manner::default()) {
         let cx = SendContext {
             target,
             part,

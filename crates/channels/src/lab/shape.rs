@@ -52,7 +52,7 @@ impl Shape {
             method: asked.method.clone(),
             path: asked.path.clone(),
             headers: asked.headers.iter().filter(is_own).cloned().collect(),
-            required: asked.leaves.keys().cloned().collect(),
+            required: filled(asked).map(|(name, _)| name.clone()).collect(),
             texts: with(TEXT),
             titles: with(TITLE),
             key: with(event).into_iter().next(),
@@ -111,7 +111,7 @@ impl Shape {
 
     pub(super) fn told(&self, asked: &Asked) -> Told {
         let at = |places: &BTreeSet<String>| {
-            places.iter().find_map(|place| asked.leaves.get(place).cloned())
+            filled(asked).find(|(name, _)| places.contains(*name)).map(|(_, text)| text.clone())
         };
         let own_titles = self.titles.difference(&self.texts).cloned().collect();
         Told { title: at(&own_titles), text: at(&self.texts) }
@@ -132,4 +132,9 @@ impl Shape {
     pub(super) fn key(&self, asked: &Asked) -> Option<String> {
         asked.leaves.get(self.key.as_ref()?).cloned()
     }
+}
+
+/// The values of a request that are not empty.
+fn filled(asked: &Asked) -> impl Iterator<Item = (&String, &String)> {
+    asked.leaves.iter().filter(|(_, value)| !value.is_empty())
 }

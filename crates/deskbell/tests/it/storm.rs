@@ -134,9 +134,10 @@ fn arrivals(lab: &Lab) -> BTreeMap<(String, String), Arrivals> {
             assert_eq!(seen["taken"], false, "a message without a text: {seen}");
             continue;
         };
-        let text = text.get(text.find("event ").unwrap()..).unwrap();
-        let text = text.get(..text.find("storm").unwrap() + 5).unwrap();
-        let key = (seen["kind"].as_str().unwrap().to_owned(), text.to_owned());
+        let begin = text.find("event ").unwrap_or_else(|| panic!("not of the storm: {seen}"));
+        let end = text.find(" storm").unwrap_or_else(|| panic!("not of the storm: {seen}"));
+        let text = text.get(begin..end).unwrap();
+        let key = (seen["kind"].as_str().unwrap().to_owned(), format!("{text} storm"));
         let arrivals = arrivals.entry(key).or_default();
         // What is edited is the same message again.
         let requests = 1 + usize::try_from(seen["edits"].as_u64().unwrap()).unwrap();
