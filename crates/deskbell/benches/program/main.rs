@@ -1,6 +1,7 @@
 //! The built program beside the same tool written with the official SDKs, in one run: one table, with ratios.
 //!
-//! After that, the daemon is killed under load and must lose nothing; see [`crash`].
+//! After that, its deliveries stand beside those of Apprise, see [`fanout`], and it is killed under load and must lose
+//! nothing, see [`crash`].
 //! `scripts/bench` installs the others and runs this. The client is the same for all: pipes and sockets of its own,
 //! kept open, without Nagle's delay. The others accept in memory, Deskbell on disk; one column shows Deskbell with its
 //! journal in memory as well.
@@ -10,6 +11,7 @@
 
 mod connection;
 mod crash;
+mod fanout;
 mod http;
 mod machine;
 mod stdio;
@@ -29,6 +31,9 @@ const CONNECTIONS: usize = 64;
 /// What `--only` calls the kills.
 const CRASH: &str = "crash";
 
+/// What `--only` calls the deliveries beside Apprise.
+const FANOUT: &str = "fanout";
+
 /// How much is measured.
 #[derive(Clone, Copy)]
 pub(crate) struct Effort {
@@ -38,6 +43,8 @@ pub(crate) struct Effort {
     pub(crate) calls: usize,
     /// How often a start is repeated.
     pub(crate) starts: usize,
+    /// How many messages go to many far ends, one after the other.
+    pub(crate) messages: usize,
     /// How often the daemon is killed.
     kills: usize,
 }
@@ -47,8 +54,16 @@ fn main() -> ExitCode {
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let only = arguments.iter().skip_while(|argument| *argument != "--only").nth(1);
     let effort = match quick {
-        true => Effort { time: Duration::from_secs(1), calls: 300, starts: 3, kills: 10 },
-        false => Effort { time: Duration::from_secs(4), calls: 3_000, starts: 9, kills: 100 },
+        true => {
+            Effort { time: Duration::from_secs(1), calls: 300, starts: 3, messages: 10, kills: 10 }
+        }
+        false => Effort {
+            time: Duration::from_secs(4),
+            calls: 3_000,
+            starts: 9,
+            messages: 100,
+            kills: 100,
+        },
     };
     println!("{}", machine::description());
     println!("append and fdatasync of 512 bytes, one caller: {}\n", machine::flush_time());
@@ -61,6 +76,11 @@ fn main() -> ExitCode {
     }
     if !table.is_empty() {
         println!("{table}\n");
+    }
+    if only.is_none_or(|name| name == FANOUT) {
+        tell_progress(FANOUT);
+        fanout::run(effort);
+        println!();
     }
     let mut nothing_lost = true;
     if only.is_none_or(|name| name == CRASH) {

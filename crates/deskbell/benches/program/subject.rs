@@ -181,7 +181,7 @@ pub(crate) fn fixed_port() -> u16 {
     (21_000..32_000).find(is_free).unwrap()
 }
 
-fn await_port(port: u16) {
+pub(crate) fn await_port(port: u16) {
     let started = Instant::now();
     while TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(started.elapsed() < READY_LIMIT, "nothing listens on port {port}");
