@@ -338,21 +338,6 @@ impl<'a> Request<'a> {
         kind.verdict().judge(kind.about.title, &reply)
     }
 
-    /// Sends the request to a far end whose status says everything: whatever the body of an accepted answer is, a page
-    /// is that of somebody in between.
-    ///
-    /// # Errors
-    /// Says what went wrong on the way, or what the answer means.
-    pub async fn taken(self, kind: &ChannelKind) -> Result<Receipt, SendError> {
-        let reply = self.answered().await?;
-        let receipt = kind.verdict().judge(kind.about.title, &reply)?;
-        if reply.text().is_none_or(|text| text.trim_start().starts_with('<')) {
-            let title = kind.about.title;
-            return Err(SendError::temporary(format!("{title} answered without a verdict")));
-        }
-        Ok(receipt)
-    }
-
     /// Sends the request and gives any answer, for far ends that explain a refusal in its body.
     ///
     /// # Errors

@@ -273,6 +273,23 @@ impl ServiceUrl {
         Some(self.query.remove(place).1)
     }
 
+    /// The parameter `priority` as a number, where Apprise has five words for -2 to 2, of which the first letter counts.
+    ///
+    /// # Errors
+    /// Says that it is no such word and no number.
+    pub fn priority(&mut self) -> Result<Option<i64>, ConfigError> {
+        let Some(name) = self.parameter("priority") else { return Ok(None) };
+        let priority = match name.to_ascii_lowercase().chars().next() {
+            Some('l') => -2,
+            Some('m') => -1,
+            Some('n') => 0,
+            Some('h') => 1,
+            Some('e') => 2,
+            _ => name.parse().map_err(|_| self.wrong("has a `priority` that is unknown"))?,
+        };
+        Ok(Some(priority))
+    }
+
     /// Takes the parameter `name`, a whole number.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use deskbell_core::delivery::{Failure, Receipt};
+use jiff::{Timestamp, fmt::rfc2822};
 use serde_json::Value;
 
 use crate::{
@@ -42,6 +43,12 @@ pub enum Success {
     Empty,
     /// The status, unless the body is a page: somebody in between answered then.
     NoPage,
+    /// A body that is a JSON object, whatever its fields.
+    Object,
+    /// A body that is a JSON list, whatever it holds.
+    List,
+    /// A body that is this many hexadecimal digits.
+    Hex(usize),
     /// A body that is one of these words.
     Body(&'static [&'static str]),
     /// A body with this text in it.
@@ -84,8 +91,10 @@ pub enum Wait {
     Milliseconds(&'static str),
     /// In seconds, in a header of the far end's own.
     SecondsIn(&'static str),
-    /// As a Unix time in seconds, in a header of the far end's own.
+    /// As a moment, in a header of the far end's own: a Unix time in seconds or milliseconds, or a date.
     UntilIn(&'static str),
+    /// As a moment at a place in the body.
+    Until(&'static str),
 }
 
 /// A real answer that is no success, for the conformance suite.
@@ -152,6 +161,9 @@ impl Verdict {
         hints: &[],
     };
 
+    /// A far end whose answers are not documented: its status says everything, unless the body is a page.
+    pub const NO_PAGE: Self = Self { success: Success::NoPage, ..Self::STATUS };
+
     /// A far end that says `value` at `pointer` when it took a message.
     pub const fn field(pointer: &'static str, values: &'static [&'static str]) -> Self {
         Self { success: Success::Field(pointer, values), ..Self::STATUS }
@@ -194,13 +206,12 @@ impl Verdict {
         let is_success = match self.success {
             Success::Status => true,
             Success::Empty => reply.text().is_some_and(|text| text.trim().is_empty()),
-            Success::NoPage => {
-                let is_page = reply.text().is_some_and(|text| text.trim_start().starts_with('<'));
-                if is_page {
-                    return Err(Self::without_verdict(title));
-                }
-                true
-            }
+            Success::NoPage => reply.text().is_some_and(|text| !text.trim_start().starts_with('<')),
+            Success::Object => answer.as_ref().is_ok_and(Value::is_object),
+            Success::List => answer.as_ref().is_ok_and(Value::is_array),
+            Success::Hex(digits) => reply.text().map(str::trim).is_some_and(|text| {
+                text.len() == digits && text.chars().all(|c| c.is_ascii_hexdigit())
+            }),
             Success::Body(words) => reply.text().is_some_and(|text| words.contains(&text.trim())),
             Success::Holding(text) => reply.text().is_some_and(|body| body.contains(text)),
             Success::Field(pointer, values) => {
@@ -222,9 +233,10 @@ impl Verdict {
         if !is_success {
             let answer = answer.ok();
             // Without a word of the far end's own, it is a page of somebody in between.
-            if answer.is_none()
-                && code.as_deref().is_none_or(|code| code.is_empty() || code.starts_with('<'))
-            {
+            let has_code =
+                code.as_deref().is_some_and(|code| !code.is_empty() && !code.starts_with('<'));
+            let reason = answer.as_ref().and_then(|answer| self.reason_of(reply, answer));
+            if !has_code && reason.is_none() {
                 return Err(Self::without_verdict(title));
             }
             return Err(SendError::permanent(self.refused(
@@ -254,6 +266,9 @@ impl Verdict {
                 Success::Status
                 | Success::Empty
                 | Success::NoPage
+                | Success::Object
+                | Success::List
+                | Success::Hex(_)
                 | Success::Holding(_)
                 | Success::Present(_),
             ) => return None,
@@ -271,17 +286,21 @@ impl Verdict {
             let value: &Value = answer?.pointer(pointer)?;
             value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())
         };
-        let header_number = |header| reply.header(header)?.trim().parse::<u32>().ok();
         let seconds = match self.wait {
             Wait::Header => None,
             Wait::Seconds(pointer) => number(pointer),
             Wait::Milliseconds(pointer) => {
                 number(pointer).map(|milliseconds| milliseconds / 1_000.0)
             }
-            Wait::SecondsIn(header) => header_number(header).map(f64::from),
+            Wait::SecondsIn(header) => {
+                reply.header(header).and_then(|told| told.trim().parse().ok())
+            }
             Wait::UntilIn(header) => {
-                let now = u32::try_from(reply.at().as_second()).unwrap_or_default();
-                header_number(header).and_then(|until| until.checked_sub(now)).map(f64::from)
+                reply.header(header).and_then(moment).and_then(|until| left(until, reply.at()))
+            }
+            Wait::Until(pointer) => {
+                let told = answer.and_then(|answer| answer.pointer(pointer)?.as_str());
+                told.and_then(moment).and_then(|until| left(until, reply.at()))
             }
         };
         let told = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -322,6 +341,11 @@ impl Verdict {
             Success::Status => "status 200 to 299".to_owned(),
             Success::Empty => "status 200 to 299 and an empty body".to_owned(),
             Success::NoPage => "status 200 to 299 and no web page".to_owned(),
+            Success::Object => "status 200 to 299 and a JSON object".to_owned(),
+            Success::List => "status 200 to 299 and a JSON list".to_owned(),
+            Success::Hex(digits) => {
+                format!("status 200 to 299 and {digits} hexadecimal digits")
+            }
             Success::Body(words) => format!("status 200 to 299 and the body {}", quoted(words)),
             Success::Holding(text) => format!("status 200 to 299 and a body with `{text}`"),
             Success::Field(pointer, values) => {
@@ -344,6 +368,30 @@ impl ChannelKind {
     }
 }
 
+/// From here on a Unix time is in milliseconds; in seconds this is the year 5138.
+const MILLISECONDS: i64 = 100_000_000_000;
+
+/// The moment that `told` names: a Unix time, a timestamp (RFC 3339) or a date as headers have it.
+fn moment(told: &str) -> Option<Timestamp> {
+    let told = told.trim();
+    match told.parse::<i64>() {
+        Ok(milliseconds) if milliseconds >= MILLISECONDS => {
+            Timestamp::from_millisecond(milliseconds).ok()
+        }
+        Ok(seconds) => Timestamp::from_second(seconds).ok(),
+        Err(_) => told.parse().ok().or_else(|| {
+            // Some write the zone as `UTC`, which headers call `GMT`.
+            let date = rfc2822::parse(&told.replace("UTC", "GMT")).ok()?;
+            Some(date.timestamp())
+        }),
+    }
+}
+
+/// The seconds from `now` until `until`, unless that is over.
+fn left(until: Timestamp, now: Timestamp) -> Option<f64> {
+    Duration::try_from(until.duration_since(now)).ok().map(|left| left.as_secs_f64())
+}
+
 /// A value as text: what JSON writes, without quotes; nothing for what is missing or empty.
 fn written(value: &Value) -> Option<String> {
     match value {
@@ -359,7 +407,50 @@ mod tests {
     use http::{HeaderMap, HeaderName, HeaderValue};
 
     use super::*;
-    use crate::{channel::SendContext, http::Http};
+    use crate::{catalog, channel::SendContext, http::Http};
+
+    /// What becomes of a message to which the far end of `kind` answers 200 with `body`.
+    fn judged(kind: &str, body: &str) -> Result<Receipt, SendError> {
+        let delivery = "019a9c2e-5f00-7000-8000-000000000000.team".parse().unwrap();
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        let cx = SendContext::new(delivery, now, Http::default());
+        let reply = Reply::new(200, &HeaderMap::new(), Ok(body.as_bytes().to_vec()), &cx);
+        catalog::kind(kind).unwrap().verdict().judge(kind, &reply)
+    }
+
+    /// Rows 108 and 109: what was taken is not sent again.
+    #[test]
+    fn a_mail_that_may_be_late_is_taken() {
+        let delayed = r#"{"Message":"Message accepted, but delivery may be delayed.","MessageID":"38360f97"}"#;
+        assert_eq!(judged("postmark", delayed).unwrap().message_id.as_deref(), Some("38360f97"));
+        let refused = r#"{"ErrorCode":406,"Message":"inactive"}"#;
+        assert_eq!(judged("postmark", refused).unwrap_err().failure, Failure::Permanent);
+    }
+
+    #[test]
+    fn a_far_end_that_says_neither_yes_nor_no_was_not_reached() {
+        for (kind, body) in [("signl4", "[]"), ("home_assistant", "{}"), ("threema", "0123")] {
+            let failure = judged(kind, body).unwrap_err().failure;
+            assert_eq!(failure, Failure::Temporary { retry_after: None }, "{kind}");
+        }
+    }
+
+    #[test]
+    fn moments_are_read_in_every_form_that_far_ends_write_them() {
+        #[track_caller]
+        fn check(told: &str, seconds: Option<f64>) {
+            let now = "2026-01-02T03:04:05Z".parse().unwrap();
+            assert_eq!(moment(told).and_then(|until| left(until, now)), seconds, "{told}");
+        }
+        check("1767323087", Some(42.0));
+        check("1767323087500", Some(42.5));
+        check("2026-01-02T03:04:47.5Z", Some(42.5));
+        check("Fri, 02 Jan 2026 03:04:47 GMT", Some(42.0));
+        check("Fri, 02 Jan 2026 03:04:47 UTC", Some(42.0));
+        check("1767323000", None);
+        check("soon", None);
+        check("99999999999999999999", None);
+    }
 
     #[test]
     fn the_wait_is_read_where_the_far_end_says_it() {

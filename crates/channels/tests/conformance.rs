@@ -15,7 +15,10 @@ mod sample;
 #[path = "conformance/stand_in.rs"]
 mod stand_in;
 
-use deskbell_channels::{ChannelKind, Transport, kinds, verdict::Success};
+use deskbell_channels::{
+    ChannelKind, Transport, kinds,
+    verdict::{Success, Wait},
+};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 type Check = fn(&'static ChannelKind);
@@ -31,6 +34,8 @@ enum For {
     Http,
     /// Those whose far end says in the body of its answer whether it took the message.
     Verdict,
+    /// Those whose far end says in a way of its own how long to wait.
+    Waits,
     /// Those that take only so much.
     Limited,
     /// Those that tell a run as one message.
@@ -55,6 +60,12 @@ const CHECKS: &[(&str, For, Check)] = &[
     ("previews_tell_the_truth", For::Http, requests::previews_tell_the_truth),
     ("previews_keep_secrets", For::All, requests::previews_keep_secrets),
     ("odd_text_arrives_literally", For::All, requests::odd_text_arrives_literally),
+    (
+        "markdown_arrives_as_the_far_end_reads_it",
+        For::All,
+        requests::markdown_arrives_as_the_far_end_reads_it,
+    ),
+    ("line_breaks_arrive", For::All, requests::line_breaks_arrive),
     ("long_text_stays_within_limits", For::Limited, requests::long_text_stays_within_limits),
     ("long_text_goes_out_whole", For::All, requests::long_text_goes_out_whole),
     ("a_link_is_told_however_long_the_text_is", For::All, requests::a_link_is_told),
@@ -73,6 +84,7 @@ const CHECKS: &[(&str, For, Check)] = &[
     ("rejections_are_permanent", For::Http, failures::rejections_are_permanent),
     ("redirects_are_not_followed", For::Http, failures::redirects_are_not_followed),
     ("retry_after_is_honoured", For::Http, failures::retry_after_is_honoured),
+    ("its_own_wait_is_honoured", For::Waits, failures::its_own_wait_is_honoured),
     (
         "refusals_mean_what_the_far_end_means",
         For::Http,
@@ -81,7 +93,7 @@ const CHECKS: &[(&str, For, Check)] = &[
     ("a_page_under_200_is_a_failure", For::Verdict, failures::a_page_under_200_is_a_failure),
     ("silence_is_temporary", For::Network, failures::silence_is_temporary),
     ("a_closed_port_is_temporary", For::Network, failures::a_closed_port_is_temporary),
-    ("errors_keep_secrets", For::Http, failures::errors_keep_secrets),
+    ("errors_keep_secrets", For::Network, failures::errors_keep_secrets),
 ];
 
 impl For {
@@ -94,6 +106,7 @@ impl For {
             (Self::Verdict, Transport::Http { verdict, .. }) => {
                 !matches!(verdict.success, Success::Status)
             }
+            (Self::Waits, Transport::Http { verdict, .. }) => !matches!(verdict.wait, Wait::Header),
             (Self::Limited, _) => about.limits.body < usize::MAX,
             (Self::Edits, _) => about.edits,
             (Self::Urls, _) => kind.urls.is_some(),
@@ -113,7 +126,11 @@ fn main() {
         "names_are_unique_and_in_order".to_owned(),
         declaration::names_are_unique_and_in_order,
     );
-    libtest_mimic::run(&Arguments::from_args(), checks.chain([names]).collect()).exit();
+    let by_status = trial(
+        "only_far_ends_of_ones_own_are_judged_by_their_status".to_owned(),
+        declaration::only_far_ends_of_ones_own_are_judged_by_their_status,
+    );
+    libtest_mimic::run(&Arguments::from_args(), checks.chain([names, by_status]).collect()).exit();
 }
 
 fn trial(name: String, check: impl FnOnce() + Send + 'static) -> Trial {

@@ -7,6 +7,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Aibotk>(About {
     transport: Transport::Http {
         accepted: r#"{"code":0,"error":null}"#,
         verdict: Verdict { reason: &["/error", "/msg"], ..Verdict::field("/code", &["0"]) },
+        // Beyond the field, which mcp-push reads, not verified.
         refusals: &[Refusal::permanent(200, r#"{"code":1,"error":"apiKey错误"}"#)],
     },
     dialect: Dialect::Plain,

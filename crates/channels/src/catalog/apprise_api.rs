@@ -8,7 +8,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<AppriseApi>(About {
     docs: "https://github.com/caronc/apprise-api#persistent-storage-solution",
     transport: Transport::Http {
         accepted: r#"{"error":null,"details":[]}"#,
-        verdict: Verdict { reason: &["/error"], ..Verdict::STATUS },
+        verdict: Verdict { reason: &["/error"], ..Verdict::NO_PAGE },
         refusals: &[
             // Some of its services took the message, so a repeat would reach those again.
             Refusal::permanent(
@@ -126,9 +126,6 @@ impl Channel for AppriseApi {
         match answer.get("error").and_then(Value::as_str) {
             Some(reason) => {
                 Err(SendError::permanent(format!("Apprise refused: {}", cx.excerpt(reason))))
-            }
-            None if reply.text().is_none_or(|text| text.trim_start().starts_with('<')) => {
-                Err(SendError::temporary("Apprise answered without a verdict"))
             }
             None => Ok(receipt),
         }

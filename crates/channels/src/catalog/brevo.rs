@@ -11,7 +11,11 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Brevo>(About {
     docs: "https://developers.brevo.com/reference/sendtransacemail",
     transport: Transport::Http {
         accepted: r#"{"messageId":"<202601020304.12345678901@smtp-relay.mailin.fr>"}"#,
-        verdict: Verdict { code: Some("/code"), ..Verdict::id("/messageId") },
+        verdict: Verdict {
+            code: Some("/code"),
+            wait: Wait::SecondsIn("x-sib-ratelimit-reset"),
+            ..Verdict::id("/messageId")
+        },
         refusals: &[
             Refusal::permanent(401, r#"{"message":"Key not found","code":"unauthorized"}"#),
             Refusal::permanent(400, r#"{"code":"invalid_parameter","message":"email is not valid in to"}"#),

@@ -4,12 +4,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Chanify>(About {
     name: "chanify",
     title: "Chanify",
     docs: "https://github.com/chanify/chanify",
-    // What its answers say is not documented, so the status counts.
-    transport: Transport::Http {
-        accepted: "{}",
-        verdict: Verdict { success: Success::NoPage, ..Verdict::STATUS },
-        refusals: &[],
-    },
+    transport: Transport::Http { accepted: "{}", verdict: Verdict::NO_PAGE, refusals: &[] },
     dialect: Dialect::Plain,
     limits: Limits::NONE,
     edits: false,

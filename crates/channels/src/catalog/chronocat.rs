@@ -5,12 +5,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Chronocat>(About {
     name: "chronocat",
     title: "Chronocat",
     docs: "https://github.com/chrononeko/chronocat",
-    // What its answers say is not documented, so the status counts.
-    transport: Transport::Http {
-        accepted: "{}",
-        verdict: Verdict { success: Success::NoPage, ..Verdict::STATUS },
-        refusals: &[],
-    },
+    transport: Transport::Http { accepted: "{}", verdict: Verdict::NO_PAGE, refusals: &[] },
     dialect: Dialect::Plain,
     limits: Limits { title: 200, body: 4_200, unit: Unit::Characters, per_minute: None },
     edits: false,

@@ -11,11 +11,11 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<GoAlert>(About {
     docs: "https://github.com/target/goalert/blob/master/docs/getting-started.md",
     transport: Transport::Http {
         accepted: "",
-        verdict: Verdict::STATUS,
+        // 204, with nothing.
+        verdict: Verdict { success: Success::Empty, ..Verdict::STATUS },
         refusals: &[
             Refusal::permanent(401, "Unauthorized"),
             Refusal::permanent(400, "summary is required"),
-            Refusal::temporary(200, "<!doctype html><title>Log in</title>"),
         ],
     },
     dialect: Dialect::Markdown,
@@ -41,7 +41,9 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<GoAlert>(About {
 /// 1. Open the service that is to be alerted, then Integration Keys, and create one of the type Generic API.
 /// 2. Set `key` to its `token`, and `server` to the address of the page.
 ///
-/// The steps of a run are one alert, with the run's id as its key, and a run that ends well closes it.
+/// The steps of a run are one alert: its `dedup` is the run's id, and a run that ends well closes it. Every other message
+/// is an alert of its own, unless `dedup` is set. An open alert calls nobody a second time, so route progress elsewhere
+/// and failures here.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct GoAlert {
@@ -95,7 +97,7 @@ impl Channel for GoAlert {
         });
         let address = self.server.at(&["api", "v2", "generic", "incoming"]);
         let request = cx.post(&address).bearer(Some(self.key.at(cx)));
-        request.json(&present(alert)).taken(&KIND).await?;
+        request.json(&present(alert)).delivered(&KIND).await?;
         Ok(Receipt { message_id: Some(key) })
     }
 }

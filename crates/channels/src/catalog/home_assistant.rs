@@ -5,12 +5,12 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<HomeAssistant>(About {
     title: "Home Assistant",
     docs: "https://companion.home-assistant.io/docs/notifications/notifications-basic/",
     transport: Transport::Http {
+        // A service answers with the states that it changed.
         accepted: "[]",
-        verdict: Verdict::STATUS,
+        verdict: Verdict { success: Success::List, ..Verdict::STATUS },
         refusals: &[
             Refusal::permanent(401, "401: Unauthorized"),
             Refusal::permanent(400, "400: Bad Request"),
-            Refusal::temporary(200, "<!doctype html><title>Log in</title>"),
         ],
     },
     dialect: Dialect::Plain,
@@ -114,12 +114,7 @@ impl Channel for HomeAssistant {
         });
         let address = self.server.at(&["api", "services", domain, service]);
         let request = cx.post(&address).bearer(Some(&self.token)).json(&present(call));
-        let reply = request.answered().await?;
-        KIND.verdict().judge(KIND.about.title, &reply)?;
-        // A service answers with the states that it changed.
-        if !reply.json().is_ok_and(|answer| answer.is_array()) {
-            return Err(SendError::temporary("Home Assistant answered without a verdict"));
-        }
+        request.delivered(&KIND).await?;
         Ok(Receipt { message_id: Some(id) })
     }
 }

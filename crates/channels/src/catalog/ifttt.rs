@@ -8,7 +8,12 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ifttt>(About {
     docs: "https://help.ifttt.com/hc/en-us/articles/115010230347-Webhooks-service-FAQ",
     transport: Transport::Http {
         accepted: "Congratulations! You've fired the deskbell event",
-        verdict: Verdict { reason: &["/errors/0/message"], ..Verdict::STATUS },
+        // The answer is a sentence for people.
+        verdict: Verdict {
+            success: Success::Holding("Congratulations! You've fired the"),
+            reason: &["/errors/0/message"],
+            ..Verdict::STATUS
+        },
         refusals: &[
             Refusal::permanent(401, r#"{"errors":[{"message":"You sent an invalid key."}]}"#),
             Refusal::permanent(200, r#"{"errors":[{"message":"You sent an invalid key."}]}"#),
@@ -101,18 +106,6 @@ impl Channel for Ifttt {
         let trigger =
             Address::parse("https://maker.ifttt.com/trigger").expect("a constant address");
         let address = trigger.at(&[self.event.at(cx), "with", "key", self.key.expose()]);
-        let reply = cx.post(&address).json(&values).answered().await?;
-        let receipt = KIND.verdict().judge(KIND.about.title, &reply)?;
-        let answer = reply.json().unwrap_or_default();
-        match answer.pointer("/errors/0/message").and_then(Value::as_str) {
-            Some(reason) => {
-                Err(SendError::permanent(format!("IFTTT refused: {}", cx.excerpt(reason))))
-            }
-            // The answer is a sentence for people; anything else is a page of somebody in between.
-            None if reply.text().is_some_and(|text| text.starts_with("Congratulations")) => {
-                Ok(receipt)
-            }
-            None => Err(SendError::temporary("IFTTT answered without a verdict")),
-        }
+        cx.post(&address).json(&values).delivered(&KIND).await
     }
 }

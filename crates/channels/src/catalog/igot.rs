@@ -7,6 +7,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<IGot>(About {
     transport: Transport::Http {
         accepted: r#"{"ret":0,"data":{"id":"5f1a"},"errMsg":""}"#,
         verdict: Verdict { reason: &["/errMsg"], ..Verdict::field("/ret", &["0"]) },
+        // Beyond the field, which mcp-push reads, not verified.
         refusals: &[Refusal::permanent(200, r#"{"ret":201,"data":{},"errMsg":"用户不存在"}"#)],
     },
     dialect: Dialect::Plain,

@@ -11,15 +11,17 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ilert>(About {
     docs: "https://docs.ilert.com/integrations/inbound-integrations/api",
     transport: Transport::Http {
         accepted: "",
-        verdict: Verdict::STATUS,
+        // 202; what stands in the body is not documented.
+        verdict: Verdict::NO_PAGE,
         refusals: &[
+            // The words are not verified.
             Refusal::permanent(404, r#"{"status":404,"message":"The integration key is invalid"}"#),
             Refusal::temporary(429, ""),
-            Refusal::temporary(200, "<!doctype html><title>Log in</title>"),
         ],
     },
     dialect: Dialect::Plain,
-    limits: Limits { title: SUMMARY_LIMIT, ..Limits::NONE },
+    // Of one integration key: <https://docs.ilert.com/developer-docs/rest-api/alertsource-throttle>.
+    limits: Limits { title: SUMMARY_LIMIT, per_minute: Some(50), ..Limits::NONE },
     edits: true,
     example: r#"
         key = "il1api0220cfc8ea5c7a45c1"
@@ -43,7 +45,9 @@ const SUMMARY_LIMIT: usize = 1_024;
 ///
 /// 1. Create an alert source of the type API and set `key` to its integration key.
 ///
-/// The steps of a run are one alert, with the run's id as its key, and a run that ends well resolves it.
+/// The steps of a run are one alert: its `alertKey` is the run's id, and a run that ends well resolves it. Every other
+/// message is an alert of its own, unless `alert_key` is set. What comes to an open alert goes into its log and calls
+/// nobody a second time, so route progress elsewhere and failures here.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Ilert {
@@ -114,7 +118,7 @@ impl Channel for Ilert {
         });
         let address =
             Address::parse("https://api.ilert.com/api/events").expect("a constant address");
-        cx.post(&address).json(&present(body)).taken(&KIND).await?;
+        cx.post(&address).json(&present(body)).delivered(&KIND).await?;
         Ok(Receipt { message_id: Some(key) })
     }
 }

@@ -8,15 +8,20 @@ use crate::{
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<IncidentIo>(About {
     name: "incidentio",
     title: "incident.io",
-    docs: "https://api-docs.incident.io/tag/Alert-Events-V2",
+    docs: "https://docs.incident.io/api-reference/alert-events-v2/createhttp",
     transport: Transport::Http {
         accepted: r#"{"deduplication_key":"nightly-7","message":"Event accepted for processing","status":"success"}"#,
-        verdict: Verdict { reason: &["/errors/0/message", "/message"], ..Verdict::STATUS },
+        verdict: Verdict {
+            id: Some("/deduplication_key"),
+            code: Some("/errors/0/code"),
+            reason: &["/errors/0/message", "/message"],
+            wait: Wait::Until("/rate_limit/retry_after"),
+            ..Verdict::field("/status", &["success"])
+        },
+        // As <https://docs.incident.io/api-reference/introduction> has them.
         refusals: &[
-            Refusal::permanent(401, r#"{"type":"authentication_error","status":401,"errors":[{"code":"invalid_api_key","message":"Invalid API key"}]}"#),
-            Refusal::permanent(404, r#"{"type":"not_found","status":404,"errors":[{"code":"not_found","message":"Not found"}]}"#),
-            Refusal::temporary(429, ""),
-            Refusal::temporary(200, "<!doctype html><title>Log in</title>"),
+            Refusal::permanent(422, r#"{"type":"validation_error","status":422,"request_id":"631766c4-4afd-4803-997c-cd700928fa4b","errors":[{"code":"is_required","message":"A title is required","source":{"field":"title"}}]}"#),
+            Refusal::after(42, 429, r#"{"type":"too_many_requests","status":429,"request_id":"b839a403-7704-41c1-bf6a-39a2d68caefa","rate_limit":{"name":"api_key_name","limit":1200,"remaining":0,"retry_after":"Fri, 02 Jan 2026 03:04:47 UTC"},"errors":[{"code":"too_many_requests","message":"Too many requests. We recommend exponential backoff."}]}"#),
         ],
     },
     dialect: Dialect::Markdown,
@@ -44,7 +49,10 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<IncidentIo>(About {
 /// 1. Create an alert source of the type HTTP.
 /// 2. Set `source` to the last part of the address it gives you, and `token` to its token.
 ///
-/// The steps of a run are one alert, with the run's id as its key, and a run that ends well resolves it.
+/// The steps of a run are one alert: its `deduplication_key` is the run's id, and a run that ends well resolves it. Every
+/// other message is an alert of its own, unless `deduplication_key` is set. What comes while an alert is firing
+/// [makes no second one](https://docs.incident.io/alerts/deduplication) and calls nobody, so route progress elsewhere and
+/// failures here.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct IncidentIo {
@@ -91,7 +99,6 @@ impl Channel for IncidentIo {
             Step::Open | Step::Add => "firing",
             Step::Close => "resolved",
         };
-        let key = alert::key(self.deduplication_key.as_deref(), message, cx);
         let mut metadata: BTreeMap<&str, &str> =
             self.metadata.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         // What it makes of a level is decided there, among the attributes of the source.
@@ -101,14 +108,13 @@ impl Channel for IncidentIo {
             "title": alert::summary(message, 1_000),
             "description": KIND.about.dialect.body(message),
             "status": status,
-            "deduplication_key": key,
+            "deduplication_key": alert::key(self.deduplication_key.as_deref(), message, cx),
             "source_url": message.link.as_ref().or(self.link.as_ref()),
             "metadata": metadata,
         });
         let address = Address::parse("https://api.incident.io/v2/alert_events/http")
             .expect("a constant address")
             .at(&[&self.source]);
-        cx.post(&address).bearer(Some(&self.token)).json(&present(event)).taken(&KIND).await?;
-        Ok(Receipt { message_id: Some(key) })
+        cx.post(&address).bearer(Some(&self.token)).json(&present(event)).delivered(&KIND).await
     }
 }

@@ -29,8 +29,9 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<JiraJsm>(About {
 /// 2. Set `key` to its API key.
 /// 3. To call somebody else than the team of the integration, set `responders`; Jira knows them by their ids.
 ///
-/// The steps of a run are one alert: the first opens it, later ones are notes, and a run that ends well closes it. An
-/// open alert calls nobody a second time, so route progress elsewhere and failures here.
+/// The steps of a run are one alert: its `alias` is the run's id, later steps are notes, and a run that ends well closes
+/// it. Every other message is an alert of its own, unless `alias` is set. An open alert calls nobody a second time, so
+/// route progress elsewhere and failures here.
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 struct JiraJsm(genie::Genie);

@@ -69,21 +69,10 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
             device.insert_str(0, "group.");
         }
     }
-    let priority = match url.parameter("priority").map(|name| name.to_ascii_lowercase()) {
-        None => None,
-        Some(name) => Some(match name.chars().next() {
-            Some('l') => -2,
-            Some('m') => -1,
-            Some('n') => 0,
-            Some('h') => 1,
-            Some('e') => 2,
-            _ => name.parse().map_err(|_| url.wrong("has a `priority` that is unknown"))?,
-        }),
-    };
     Ok(url::options([
         ("key", key.map(Into::into)),
         ("device", url.targets()),
-        ("priority", priority.map(toml::Value::Integer)),
+        ("priority", url.priority()?.map(Into::into)),
     ]))
 }
 

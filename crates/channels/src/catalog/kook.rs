@@ -9,6 +9,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Kook>(About {
         verdict: Verdict {
             id: Some("/data/msg_id"),
             reason: &["/message"],
+            // <https://developer.kookapp.cn/doc/rate-limit>; who does not wait is shut out.
             wait: Wait::SecondsIn("X-Rate-Limit-Reset"),
             ..Verdict::field("/code", &["0"])
         },

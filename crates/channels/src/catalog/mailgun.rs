@@ -12,11 +12,12 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Mailgun>(About {
     transport: Transport::Http {
         accepted: r#"{"id":"<20260102030405.1.4711@mg.example.com>","message":"Queued. Thank you."}"#,
         verdict: Verdict::id("/id"),
+        // The statuses are those of <https://documentation.mailgun.com/docs/mailgun/quickstart-guide/responses>.
         refusals: &[
             Refusal::permanent(401, "Forbidden"),
             Refusal::permanent(400, r#"{"message":"'to' parameter is not a valid address. please check documentation"}"#),
             Refusal::permanent(404, r#"{"message":"Domain not found: mg.example.com"}"#),
-            Refusal::temporary(429, r#"{"message":"Too many requests"}"#),
+            Refusal::temporary(429, ""),
         ],
     },
     dialect: Dialect::Plain,

@@ -6,7 +6,12 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Mastodon>(About {
     docs: "https://docs.joinmastodon.org/methods/statuses/#create",
     transport: Transport::Http {
         accepted: r#"{"id":"103254962155278888"}"#,
-        verdict: Verdict { reason: &["/error"], ..Verdict::id("/id") },
+        verdict: Verdict {
+            reason: &["/error"],
+            // <https://docs.joinmastodon.org/api/rate-limits/>
+            wait: Wait::UntilIn("x-ratelimit-reset"),
+            ..Verdict::id("/id")
+        },
         refusals: &[
             Refusal::permanent(401, r#"{"error":"The access token is invalid"}"#),
             Refusal::permanent(403, r#"{"error":"This action is outside the authorized scopes"}"#),

@@ -5,10 +5,12 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<OpeniLink>(About {
     title: "OpeniLink",
     docs: "https://github.com/openilink/openilink-hub",
     transport: Transport::Http {
-        accepted: r#"{"ok":true}"#,
+        accepted: r#"{"ok":true,"client_id":"c-1","trace_id":"tr_0a1b2c"}"#,
         verdict: Verdict { reason: &["/error"], ..Verdict::field("/ok", &["true"]) },
         refusals: &[
-            Refusal::permanent(200, r#"{"ok":false,"error":"content required"}"#),
+            Refusal::permanent(401, r#"{"ok":false,"error":"invalid token"}"#),
+            Refusal::permanent(403, r#"{"ok":false,"error":"missing scope: message:write"}"#),
+            Refusal::permanent(409, r#"{"ok":false,"error":"暂无法发送：需要先收到用户消息"}"#),
             Refusal::temporary(503, r#"{"ok":false,"error":"bot not connected"}"#),
         ],
     },

@@ -29,8 +29,9 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Opsgenie>(About {
 /// 1. In the team's settings open Integrations and add an API integration that may create alerts.
 /// 2. Set `key` to its API key. An account in Europe also needs `api = "https://api.eu.opsgenie.com"`.
 ///
-/// The steps of a run are one alert: the first opens it, later ones are notes, and a run that ends well closes it. An
-/// open alert calls nobody a second time, so route progress elsewhere and failures here.
+/// The steps of a run are one alert: its `alias` is the run's id, later steps are notes, and a run that ends well closes
+/// it. Every other message is an alert of its own, unless `alias` is set. An open alert calls nobody a second time, so
+/// route progress elsewhere and failures here.
 #[derive(Deserialize, JsonSchema)]
 #[serde(transparent)]
 struct Opsgenie(genie::Genie);

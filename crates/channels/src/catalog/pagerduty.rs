@@ -52,8 +52,9 @@ const SUMMARY_LIMIT: usize = 1_024;
 /// 1. Open the service that is to be alerted, then its Integrations, and add one of the type Events API V2.
 /// 2. Set `key` to its integration key, which has 32 characters. An account in Europe also needs `region = "eu"`.
 ///
-/// The steps of a run are one alert, with the run's id as its key, and a run that ends well resolves it. An open
-/// alert calls nobody a second time, so route progress elsewhere and failures here.
+/// The steps of a run are one alert: its `dedup_key` is the run's id, and a run that ends well resolves it. Every other
+/// message is an alert of its own, unless `dedup_key` is set. An open alert calls nobody a second time, so route progress
+/// elsewhere and failures here.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PagerDuty {

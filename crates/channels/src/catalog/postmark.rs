@@ -10,7 +10,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Postmark>(About {
     transport: Transport::Http {
         accepted: r#"{"To":"ada@example.com","SubmittedAt":"2026-01-02T03:04:05.0000000-05:00","MessageID":"b7bc2f4a-e38e-4336-af7d-e6c392c2f817","ErrorCode":0,"Message":"OK"}"#,
         verdict: Verdict {
-            id: Some("/MessageID"),
+            code: Some("/ErrorCode"),
             reason: &["/Message"],
             // Maintenance, and too many requests.
             passing: &[Passing::soon("100"), Passing::soon("429")],
@@ -18,12 +18,15 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Postmark>(About {
                 ("10", "set `token` to the token of a server, not of the account"),
                 ("406", "activate the reader again in Postmark's suppressions"),
             ],
-            ..Verdict::field("/ErrorCode", &["0"])
+            // Not the code: "Message accepted, but delivery may be delayed." comes without one.
+            ..Verdict::id("/MessageID")
         },
         refusals: &[
             Refusal::permanent(401, r#"{"ErrorCode":10,"Message":"No Account or Server API tokens were supplied in the HTTP headers."}"#),
             Refusal::permanent(422, r#"{"ErrorCode":300,"Message":"Invalid 'To' address: 'ada'."}"#),
-            Refusal::permanent(200, r#"{"ErrorCode":406,"Message":"You tried to send to recipient(s) that have been marked as inactive."}"#),
+            Refusal::permanent(422, r#"{"ErrorCode":406,"Message":"You tried to send to recipient(s) that have been marked as inactive. Found inactive addresses: ada@example.com. Inactive recipients are ones that have generated a hard bounce, a spam complaint, or a manual suppression."}"#),
+            // The codes are documented, <https://postmarkapp.com/developer/api/overview#error-codes>; the words are not verified.
+            Refusal::temporary(429, r#"{"ErrorCode":429,"Message":"Rate limit exceeded"}"#),
             Refusal::temporary(503, r#"{"ErrorCode":100,"Message":"The Postmark API is offline for maintenance."}"#),
         ],
     },

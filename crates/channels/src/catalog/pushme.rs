@@ -7,6 +7,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<PushMe>(About {
     transport: Transport::Http {
         accepted: "success",
         verdict: Verdict { success: Success::Body(&["success"]), ..Verdict::STATUS },
+        // Whatever is not `success` says what is wrong; these words are not verified.
         refusals: &[Refusal::permanent(200, "push_key error")],
     },
     dialect: Dialect::Markdown,

@@ -20,13 +20,13 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Pushsafer>(About {
     limits: Limits { title: 250, body: 5_000, unit: Unit::Characters, per_minute: None },
     edits: false,
     example: r#"
-        key = "XXXXXXXXXXXXXXXXXXXX"
+        key = "7Hd2kQm9Zt4wXc8Lp3Rv"
     "#,
 })
 .with_links()
 .with_urls(Urls {
     schemes: &["psafer", "psafers"],
-    examples: &["psafers://XXXXXXXXXXXXXXXXXXXX", "psafer://XXXXXXXXXXXXXXXXXXXX/52/gs23?priority=high&sound=8&vibration=2"],
+    examples: &["psafers://7Hd2kQm9Zt4wXc8Lp3Rv", "psafer://7Hd2kQm9Zt4wXc8Lp3Rv/52/gs23?priority=high&sound=8&vibration=2"],
     read,
     ..Urls::NONE
 });
@@ -52,21 +52,10 @@ struct Pushsafer {
 }
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
-    let priority = match url.parameter("priority").map(|name| name.to_ascii_lowercase()) {
-        None => None,
-        Some(name) => Some(match name.chars().next() {
-            Some('l') => -2,
-            Some('m') => -1,
-            Some('n') => 0,
-            Some('h') => 1,
-            Some('e') => 2,
-            _ => name.parse().map_err(|_| url.wrong("has a `priority` that is unknown"))?,
-        }),
-    };
     Ok(url::options([
         ("key", url.authority().map(Into::into)),
         ("device", url.targets()),
-        ("priority", priority.map(toml::Value::Integer)),
+        ("priority", url.priority()?.map(Into::into)),
         ("sound", url.number("sound")?.map(Into::into)),
         ("vibration", url.number("vibration")?.map(Into::into)),
     ]))

@@ -7,6 +7,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Qmsg>(About {
     transport: Transport::Http {
         accepted: r#"{"success":true,"reason":"操作成功","code":0,"info":{}}"#,
         verdict: Verdict { reason: &["/reason"], ..Verdict::field("/code", &["0"]) },
+        // Beyond the field, which mcp-push reads, not verified.
         refusals: &[Refusal::permanent(
             200,
             r#"{"success":false,"reason":"消息内容不能为空","code":500,"info":{}}"#,

@@ -16,7 +16,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<RocketChatBot>(About {
             Refusal::permanent(401, r#"{"status":"error","message":"You must be logged in to do this."}"#),
             Refusal::permanent(400, r#"{"success":false,"error":"[error-not-allowed]","errorType":"error-not-allowed"}"#),
             Refusal::permanent(400, r#"{"success":false,"error":"invalid-channel"}"#),
-            Refusal::temporary(429, r#"{"success":false,"error":"Error, too many requests. Please slow down. [error-too-many-requests]"}"#),
+            Refusal::temporary(429, r#"{"success":false,"error":"Error, too many requests. Please slow down. You must wait 42 seconds before trying this endpoint again. [error-too-many-requests]"}"#),
         ],
     },
     dialect: Dialect::RocketChat,

@@ -10,7 +10,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<RocketChatWebhook>(About 
         refusals: &[
             Refusal::permanent(400, r#"{"success":false,"error":"Invalid integration id or token provided."}"#),
             Refusal::permanent(400, r#"{"success":false,"error":"invalid-channel"}"#),
-            Refusal::temporary(429, r#"{"success":false,"error":"Error, too many requests. Please slow down. [error-too-many-requests]"}"#),
+            Refusal::temporary(429, r#"{"success":false,"error":"Error, too many requests. Please slow down. You must wait 42 seconds before trying this endpoint again. [error-too-many-requests]"}"#),
         ],
     },
     dialect: Dialect::RocketChat,
@@ -37,6 +37,8 @@ pub(super) const VERDICT: Verdict = Verdict {
     code: Some("/errorType"),
     reason: &["/error", "/message"],
     passing: &[Passing::soon("error-too-many-requests")],
+    // In milliseconds, unlike elsewhere.
+    wait: Wait::UntilIn("x-ratelimit-reset"),
     ..Verdict::field("/success", &["true"])
 };
 

@@ -8,17 +8,16 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Signl4>(About {
     title: "SIGNL4",
     docs: "https://connect.signl4.com/webhook/docs/index.html",
     transport: Transport::Http {
-        accepted: "",
-        verdict: Verdict::STATUS,
-        refusals: &[
-            Refusal::permanent(404, ""),
-            Refusal::temporary(429, ""),
-            Refusal::temporary(200, "<!doctype html><title>Log in</title>"),
-        ],
+        // The id of the event, as <https://www.signl4.com/outbound-webhooks/> says.
+        accepted: r#"{"eventId":"2518079347013039138_d36c9ff2"}"#,
+        verdict: Verdict { success: Success::Object, ..Verdict::STATUS },
+        // What it says when it refuses is not documented.
+        refusals: &[Refusal::permanent(404, "")],
     },
     dialect: Dialect::Plain,
     limits: Limits::NONE,
-    edits: true,
+    // Nothing of an alert can be changed but its state.
+    edits: false,
     example: r#"
         secret = "tu4x8kqnexample"
     "#,
@@ -39,7 +38,9 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Signl4>(About {
 /// 1. Set `secret` to the team secret: the part of the team's mail address before the `@`, or the last part of a
 ///    webhook integration's address.
 ///
-/// The steps of a run are one alert, with the run's id as its key, and a run that ends well resolves it.
+/// SIGNL4 takes each message for [a new alert](https://docs.signl4.com/integrations/webhook/), the steps of a run as well,
+/// and calls each time: route progress elsewhere and failures here. All steps have the run's id as their
+/// `X-S4-ExternalID`, so a run that ends well resolves what it raised.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Signl4 {
@@ -53,7 +54,7 @@ struct Signl4 {
     alerting_scenario: Option<String>,
     /// Whether the filters of the services are applied.
     filtering: Option<bool>,
-    /// Key of the one alert that everything goes to, instead of one for each message or run.
+    /// Id that all alerts have, so that the end of any run resolves them, instead of one for each message or run.
     external_id: Option<String>,
 }
 
@@ -95,7 +96,7 @@ impl Channel for Signl4 {
         let address = Address::parse("https://connect.signl4.com/webhook")
             .expect("a constant address")
             .at(&[self.secret.expose(), ""]);
-        cx.post(&address).json(&present(alert)).taken(&KIND).await?;
+        cx.post(&address).json(&present(alert)).delivered(&KIND).await?;
         Ok(Receipt { message_id: Some(id) })
     }
 }

@@ -5,12 +5,18 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Simplepush>(About {
     title: "Simplepush",
     docs: "https://simplepu.sh",
     transport: Transport::Http {
-        accepted: r#"{"id":"01JGJ7"}"#,
-        verdict: Verdict::STATUS,
+        // It answers with the task, or with the group of tasks where several people get it.
+        accepted: r#"{"taskId":"tsk_01JGJ7"}"#,
+        verdict: Verdict {
+            success: Success::Object,
+            code: Some("/error"),
+            reason: &["/msg"],
+            ..Verdict::STATUS
+        },
+        // The form is that of its SDKs, <https://github.com/simplepush/simplepush-python>; the words are not verified.
         refusals: &[
-            Refusal::permanent(401, ""),
-            Refusal::temporary(429, ""),
-            Refusal::temporary(200, "<!doctype html><title>Log in</title>"),
+            Refusal::permanent(401, r#"{"error":"unauthorized","msg":"Invalid API token"}"#),
+            Refusal::permanent(400, r#"{"error":"bad_request","msg":"Unknown topic"}"#),
         ],
     },
     dialect: Dialect::Markdown,
@@ -141,12 +147,6 @@ impl Channel for Simplepush {
         let address =
             Address::parse("https://api.simplepu.sh/v1/tasks/json").expect("a constant address");
         let request = cx.post(&address).header("api-token", self.token.expose());
-        let reply = request.json(&present(task)).answered().await?;
-        let receipt = KIND.verdict().judge(KIND.about.title, &reply)?;
-        // It answers with the task; a page of somebody in between is none.
-        if !reply.json().is_ok_and(|answer| answer.is_object()) {
-            return Err(SendError::temporary("Simplepush answered without a verdict"));
-        }
-        Ok(receipt)
+        request.json(&present(task)).delivered(&KIND).await
     }
 }

@@ -24,7 +24,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<SplunkOnCall>(About {
     limits: Limits { title: TITLE_LIMIT, ..Limits::NONE },
     edits: true,
     example: r#"
-        key = "558e7ebc-XXXX-XXXX-XXXX-7a9f5f6d2c1e"
+        key = "558e7ebc-4b1d-4f0a-9c3e-7a9f5f6d2c1e"
         routing_key = "platform"
     "#,
 })
@@ -33,8 +33,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<SplunkOnCall>(About {
     schemes: &["splunk", "victorops"],
     native: &["alert.victorops.com/integrations/generic/"],
     examples: &[
-        "splunk://platform@558e7ebc-XXXX-XXXX-XXXX-7a9f5f6d2c1e",
-        "victorops://platform@558e7ebc-XXXX-XXXX-XXXX-7a9f5f6d2c1e/shop?action=map",
+        "splunk://platform@558e7ebc-4b1d-4f0a-9c3e-7a9f5f6d2c1e",
+        "victorops://platform@558e7ebc-4b1d-4f0a-9c3e-7a9f5f6d2c1e/shop?action=map",
     ],
     read,
     ..Urls::NONE
@@ -48,7 +48,11 @@ const TITLE_LIMIT: usize = 1_024;
 /// 1. Under Integrations turn on REST Generic and set `key` to the part of its address before `$routing_key`.
 /// 2. Under Settings, Routing Keys, choose who is called and set `routing_key` to that key.
 ///
-/// The steps of a run are one incident, with the run's id as its key, and a run that ends well resolves it.
+/// Errors and worse open an incident, which calls; warnings do so where Settings, Alert Configuration says it; what is
+/// less only stands [on the timeline](https://help.splunk.com/en/splunk-observability-cloud/splunk-on-call/alerts/incident-fields-glossary).
+/// The steps of a run are one incident: its `entity_id` is the run's id, and a run that ends well resolves it. Every other
+/// message is an incident of its own, unless `entity_id` is set. An open incident calls nobody a second time, so route
+/// progress elsewhere and failures here.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SplunkOnCall {

@@ -5,12 +5,15 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Techulus>(About {
     title: "Push by Techulus",
     docs: "https://docs.push.techulus.com/api-documentation",
     transport: Transport::Http {
-        accepted: r#"{"success":true}"#,
-        verdict: Verdict::STATUS,
+        accepted: r#"{"success":true,"message":"","responses":[{"success":true,"message":""}]}"#,
+        verdict: Verdict { reason: &["/message"], ..Verdict::field("/success", &["true"]) },
+        // The fields are documented, the words are not verified.
         refusals: &[
-            Refusal::permanent(401, ""),
-            Refusal::temporary(429, ""),
-            Refusal::temporary(200, "<!doctype html><title>Log in</title>"),
+            Refusal::permanent(
+                200,
+                r#"{"success":false,"message":"No devices found","responses":[]}"#,
+            ),
+            Refusal::permanent(401, r#"{"success":false,"message":"Invalid API key"}"#),
         ],
     },
     dialect: Dialect::Plain,
@@ -50,6 +53,6 @@ impl Channel for Techulus {
         let address =
             Address::parse("https://push.techulus.com/api/v1/notify").expect("a constant address");
         let request = cx.post(&address).header("x-api-key", self.key.expose());
-        request.json(&present(notification)).taken(&KIND).await
+        request.json(&present(notification)).delivered(&KIND).await
     }
 }

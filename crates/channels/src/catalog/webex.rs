@@ -45,7 +45,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Webex>(About {
 /// 2. Add the bot to the space and set `to` to the space's id, or set it to somebody's mail address.
 /// 3. Or add the app Incoming Webhooks to the space, and set `webhook` to the last part of the address it gives you.
 ///
-/// A bot edits one message for the steps of a run; a webhook sends each of them.
+/// A bot edits one message for the steps of a run, and writes another one after ten edits, which is
+/// [all that Webex allows](https://developer.webex.com/docs/api/v1/messages/edit-a-message); a webhook sends each step.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Webex {
@@ -81,7 +82,7 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 const HOOK: ChannelKind = ChannelKind::of::<Webex>(About {
     transport: Transport::Http {
         accepted: "",
-        verdict: Verdict { success: Success::Status, ..*KIND.verdict() },
+        verdict: Verdict { success: Success::NoPage, ..*KIND.verdict() },
         refusals: &[],
     },
     ..KIND.about
@@ -107,7 +108,7 @@ impl Channel for Webex {
         let (Some(token), Some(to)) = (&self.token, &self.to) else {
             let webhook = self.webhook.as_ref().map(Secret::expose).unwrap_or_default();
             let address = api.at(&["webhooks", "incoming", webhook]);
-            return cx.post(&address).json(&json!({ field: text })).taken(&HOOK).await;
+            return cx.post(&address).json(&json!({ field: text })).delivered(&HOOK).await;
         };
         let to = to.at(cx);
         let (edited, room) =

@@ -7,6 +7,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<WePlusBot>(About {
     transport: Transport::Http {
         accepted: r#"{"code":200,"msg":"success"}"#,
         verdict: Verdict { reason: &["/msg"], ..Verdict::field("/code", &["200"]) },
+        // Beyond the field, which mcp-push reads, not verified.
         refusals: &[Refusal::permanent(200, r#"{"code":400,"msg":"token error"}"#)],
     },
     dialect: Dialect::Plain,

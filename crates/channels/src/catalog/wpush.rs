@@ -5,8 +5,9 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<WPush>(About {
     title: "WPUSH",
     docs: "https://wpush.cn",
     transport: Transport::Http {
-        accepted: r#"{"code":0,"message":"success","data":{}}"#,
-        verdict: Verdict { reason: &["/message", "/msg"], ..Verdict::field("/code", &["0"]) },
+        accepted: r#"{"code":0,"message":"success","data":"m-4711"}"#,
+        verdict: Verdict { reason: &["/message"], ..Verdict::field("/code", &["0"]) },
+        // The fields are those of its SDKs; the codes and the words are not verified.
         refusals: &[
             Refusal::permanent(200, r#"{"code":400,"message":"apikey is invalid"}"#),
             Refusal::temporary(429, r#"{"code":429,"message":"too many requests"}"#),

@@ -7,6 +7,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Xizhi>(About {
     transport: Transport::Http {
         accepted: r#"{"code":200,"msg":"推送成功"}"#,
         verdict: Verdict { reason: &["/msg"], ..Verdict::field("/code", &["200"]) },
+        // Beyond the fields, not verified.
         refusals: &[Refusal::permanent(200, r#"{"code":10000,"msg":"key不存在"}"#)],
     },
     dialect: Dialect::Plain,

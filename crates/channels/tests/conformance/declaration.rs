@@ -2,13 +2,23 @@
 
 use std::path::Path;
 
-use deskbell_channels::{ChannelKind, FromUrl, from_url, kinds};
+use deskbell_channels::{ChannelKind, FromUrl, Transport, from_url, kinds, verdict::Success};
 
 use crate::stand_in::example;
 
 pub(crate) fn names_are_unique_and_in_order() {
     let names: Vec<_> = kinds().iter().map(|kind| kind.about.name).collect();
     assert!(names.is_sorted_by(|a, b| a < b), "catalog.rs lists kinds by name: {names:?}");
+}
+
+/// Row 109: what a far end of the user's own answers, only the user knows. All others are judged by what they say.
+pub(crate) fn only_far_ends_of_ones_own_are_judged_by_their_status() {
+    let by_status = |kind: &&ChannelKind| match kind.about.transport {
+        Transport::Http { verdict, .. } => matches!(verdict.success, Success::Status),
+        _ => false,
+    };
+    let names: Vec<_> = kinds().iter().filter(by_status).map(|kind| kind.about.name).collect();
+    assert_eq!(names, ["cloudevents", "webhook_json", "webhook_template"]);
 }
 
 pub(crate) fn example_builds(kind: &'static ChannelKind) {

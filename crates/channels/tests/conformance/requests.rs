@@ -161,14 +161,64 @@ fn unescaped(text: &str) -> String {
     read
 }
 
-/// Row 114: 10,000 characters, each part within the limit.
+/// Row 20: Markdown is shown where the far end knows it, and taken out where it does not.
+pub(crate) fn markdown_arrives_as_the_far_end_reads_it(kind: &'static ChannelKind) {
+    let requests = previewed(kind, &message("it is **bold** here", Format::Markdown), true);
+    let texts: Vec<_> = requests.iter().flat_map(texts).collect();
+    let written = match kind.about.dialect {
+        // Its payload says beside the text that it is Markdown.
+        Dialect::Plain if kind.about.name == "mqtt" => "it is **bold** here",
+        Dialect::Plain | Dialect::Unmentioned => "it is bold here",
+        Dialect::Html => "it is <strong>bold</strong> here",
+        Dialect::TelegramHtml | Dialect::PushoverHtml => "it is <b>bold</b> here",
+        Dialect::Slack | Dialect::GoogleChat | Dialect::WhatsApp => "it is *bold* here",
+        _ => "it is **bold** here",
+    };
+    assert!(texts.iter().any(|text| text.contains(written)), "{texts:#?}");
+}
+
+/// Row 113: a line break arrives as one, and as a blank line only where the far end reads no other.
+pub(crate) fn line_breaks_arrive(kind: &'static ChannelKind) {
+    for format in [Format::Text, Format::Markdown] {
+        let requests = previewed(kind, &message("first line\nsecond line", format), true);
+        let texts: Vec<_> = requests.iter().flat_map(texts).collect();
+        let line_break = match (kind.about.dialect, format) {
+            (Dialect::PageMarkdown, _)
+            | (Dialect::DingTalk | Dialect::AdaptiveCard, Format::Markdown) => "\n\n",
+            _ => "\n",
+        };
+        let written = format!("first line{line_break}second line");
+        let written = match kind.about.name {
+            // Where a record is one line, its breaks are written out.
+            "syslog_local" | "syslog_remote" => written.replace('\n', "\\n"),
+            // Further lines are set off from the next message.
+            "console" => written.replace('\n', "\n    "),
+            // A frame of the clock is one line.
+            "lametric" => written.replace('\n', " "),
+            _ => written,
+        };
+        let told = |text: &String| text.replace("\r\n", "\n").contains(&written);
+        assert!(texts.iter().any(told), "{format:?}: {texts:#?}");
+    }
+}
+
+/// What stands between the words of a long text, and how much of such a text ten messages hold, in lengths of the
+/// longest body: what must be escaped, and what takes more than a unit a character.
+const FILLS: [(&str, usize); 2] = [(" <&> \"q\" ", 8), ("字🚀 ", 4)];
+
+/// Row 114: 10,000 characters, each part within the limit, as the far end counts.
 pub(crate) fn long_text_stays_within_limits(kind: &'static ChannelKind) {
     let limits = kind.about.limits;
-    for format in [Format::Text, Format::Markdown] {
-        let requests = previewed(kind, &message(&words(10_000), format), false);
+    let counted = |text: &String| match kind.about.dialect {
+        Dialect::TelegramHtml => limits.unit.length(&visible(text)),
+        _ => limits.unit.length(text),
+    };
+    for ((fill, _), format) in
+        FILLS.into_iter().flat_map(|fill| [(fill, Format::Text), (fill, Format::Markdown)])
+    {
+        let requests = previewed(kind, &message(&words(10_000, fill), format), false);
         for request in &requests {
-            let longest =
-                texts(request).iter().map(|text| limits.unit.length(&visible(text))).max().unwrap();
+            let longest = texts(request).iter().map(counted).max().unwrap();
             assert!(longest <= limits.title + limits.body + 16, "{longest} {:?}", limits.unit);
         }
     }
@@ -176,9 +226,15 @@ pub(crate) fn long_text_stays_within_limits(kind: &'static ChannelKind) {
 
 /// Row 114: however it is split, nothing of a long text is lost.
 pub(crate) fn long_text_goes_out_whole(kind: &'static ChannelKind) {
-    // A text becomes ten messages at most, which for the shortest ones is less.
-    let length = kind.about.limits.body.saturating_mul(8).min(10_000);
-    let requests = previewed(kind, &message(&words(length), Format::Text), false);
+    for (fill, bodies) in FILLS {
+        // A text becomes ten messages at most, which for the shortest ones is less.
+        let length = kind.about.limits.body.saturating_mul(bodies).min(10_000);
+        goes_out_whole(kind, &words(length, fill));
+    }
+}
+
+fn goes_out_whole(kind: &'static ChannelKind, text: &str) {
+    let requests = previewed(kind, &message(text, Format::Text), false);
     let told =
         requests.iter().flat_map(texts).map(|text| visible(&text)).collect::<Vec<_>>().join("\n");
     // Where everything stands on one line, line breaks are written out.
@@ -187,9 +243,10 @@ pub(crate) fn long_text_goes_out_whole(kind: &'static ChannelKind) {
         .split(|c: char| !c.is_alphanumeric())
         .filter(|word| word.starts_with("word"))
         .collect();
-    let expected: Vec<_> = words(length).split_whitespace().map(str::to_owned).collect();
-    let expected: Vec<_> = expected.iter().filter(|word| word.starts_with("word")).collect();
-    assert!(expected.iter().all(|word| told.contains(&word.as_str())), "a word is missing");
+    let expected =
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| word.starts_with("word"));
+    let missing: Vec<_> = expected.filter(|word| !told.contains(word)).collect();
+    assert_eq!(missing, [""; 0]);
     if limits_nothing(kind) {
         assert_eq!(requests.len(), 1);
     }
@@ -199,12 +256,12 @@ fn limits_nothing(kind: &ChannelKind) -> bool {
     kind.about.limits.body == usize::MAX
 }
 
-/// A text of at least `length` characters, in which every word is another one, with much to escape.
-fn words(length: usize) -> String {
+/// A text of at least `length` characters, in which every word is another one, with `fill` between them.
+fn words(length: usize, fill: &str) -> String {
     let mut text = String::new();
     let mut number = 0;
     while Unit::Characters.length(&text) < length {
-        text.extend([&format!("word{number}"), " <&> \"q\" "]);
+        text.extend([&format!("word{number}"), fill]);
         number += 1;
         if number % 7 == 0 {
             text.push('\n');
@@ -235,7 +292,7 @@ fn texts(request: &Value) -> Vec<String> {
     }
     match serde_json::from_str(body) {
         Ok(json) => leaves(&json, &mut found),
-        Err(_) if request["transport"] == "smtp" => found.push(unquoted(body)),
+        Err(_) if request["transport"] == "smtp" => found.push(decoded(body)),
         Err(_) if request["headers"]["content-type"] == "application/x-www-form-urlencoded" => {
             for (_, value) in url::form_urlencoded::parse(body.as_bytes()) {
                 match serde_json::from_str::<Value>(&value) {
@@ -249,20 +306,30 @@ fn texts(request: &Value) -> Vec<String> {
     found
 }
 
-/// `mail` without the quoted-printable encoding of its parts (RFC 2045, section 6.7), as far as it is ASCII.
+/// `mail` without the encodings of its parts, quoted-printable and Base64 (RFC 2045, sections 6.7 and 6.8).
+fn decoded(mail: &str) -> String {
+    let mut read = unquoted(mail);
+    for part in mail.split("Content-Transfer-Encoding: base64").skip(1) {
+        let (_, body) = part.split_once("\r\n\r\n").unwrap();
+        let lines = body.split("\r\n--").next().unwrap().replace("\r\n", "");
+        read.push_str(&String::from_utf8(BASE64_STANDARD.decode(lines).unwrap()).unwrap());
+    }
+    read
+}
+
 fn unquoted(mail: &str) -> String {
     let mut parts = mail.split('=');
-    let mut read = parts.next().unwrap_or_default().to_owned();
+    let mut read = parts.next().unwrap_or_default().as_bytes().to_vec();
     for part in parts {
         let code = part.get(..2).unwrap_or_default();
         match (code, u8::from_str_radix(code, 16)) {
             ("\r\n", _) => {}
-            (_, Ok(byte)) => read.push(char::from(byte)),
-            _ => read.extend(["=", code]),
+            (_, Ok(byte)) => read.push(byte),
+            _ => read.extend(["=", code].concat().bytes()),
         }
-        read.push_str(part.get(2..).unwrap_or_default());
+        read.extend(part.get(2..).unwrap_or_default().bytes());
     }
-    read
+    String::from_utf8_lossy(&read).into_owned()
 }
 
 /// `text` as a reader of HTML sees it, and any other text as it is apart from tags.
@@ -280,7 +347,7 @@ pub(crate) fn a_link_is_told(kind: &'static ChannelKind) {
     for (text, format) in [
         (TEXT.to_owned(), Format::Text),
         (MARKDOWN.to_owned(), Format::Markdown),
-        (words(10_000), Format::Text),
+        (words(10_000, FILLS[0].0), Format::Text),
     ] {
         for overflow in [Overflow::Split, Overflow::Truncate] {
             let manner = Manner { overflow, ..Manner::default() };

@@ -97,7 +97,17 @@ pub(crate) fn attempt_at_port(
     port: u16,
     timeout: Duration,
 ) -> Result<Receipt, SendError> {
-    let mut options = example(kind);
+    attempt_with(kind, example(kind), message, port, timeout)
+}
+
+/// Delivers to `port` of this machine by a channel of `options`, within `timeout`.
+pub(crate) fn attempt_with(
+    kind: &'static ChannelKind,
+    mut options: toml::Table,
+    message: &Message,
+    port: u16,
+    timeout: Duration,
+) -> Result<Receipt, SendError> {
     let mut stand_in = None;
     match kind.about.transport {
         Transport::Http { .. } => stand_in = Some(format!("http://127.0.0.1:{port}")),

@@ -78,6 +78,7 @@ async fn a_program_that_is_not_there_is_a_failure_for_good() {
     }
 }
 
+/// Row 109.
 #[tokio::test]
 async fn a_program_that_takes_too_long_is_killed_with_what_it_started() {
     let folder = tempfile::tempdir().unwrap();

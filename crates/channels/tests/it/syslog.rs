@@ -1,8 +1,8 @@
 //! Syslog over real sockets.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use deskbell_channels::SendError;
+use deskbell_channels::{SendContext, SendError};
 use deskbell_core::{Message, delivery::Failure, event::Format};
 use rustls::{
     ServerConfig,
@@ -104,6 +104,20 @@ async fn tls_protects_records_and_wants_a_certificate_that_is_trusted() {
     };
     let (sent, told) = tokio::join!(send(port, "protocol = 'tls'"), receive);
     assert!(sent.is_err() && told.is_err());
+}
+
+/// Row 109. Only over TLS is there an answer to wait for.
+#[tokio::test]
+async fn a_receiver_that_says_nothing_is_a_time_out() {
+    // Connections wait in the queue of a listener that never takes them.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let message = hostile();
+    let options = format!("host = 'localhost'\nport = {port}\nprotocol = 'tls'");
+    let channel = configured("syslog_remote", &options);
+    let cx = SendContext { timeout: Duration::from_millis(200), ..context(&message, None) };
+    let error = channel.deliver(&message, &cx).await.unwrap_err();
+    assert_eq!(error.failure, Failure::Temporary { retry_after: None }, "{error}");
 }
 
 #[tokio::test]
