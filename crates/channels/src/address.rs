@@ -43,6 +43,19 @@ impl Address {
         Self(url)
     }
 
+    /// This address without the parameter `name` in its query.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        let mut url = self.0.clone();
+        let left: Vec<_> = self.0.query_pairs().filter(|(known, _)| known != name).collect();
+        if left.is_empty() {
+            url.set_query(None);
+        } else {
+            url.query_pairs_mut().clear().extend_pairs(left);
+        }
+        Self(url)
+    }
+
     /// This address with a user and a password, escaped.
     #[must_use]
     pub(crate) fn as_user(&self, user: Option<&str>, password: Option<&str>) -> Self {

@@ -2,6 +2,7 @@
 
 mod aibotk;
 mod apprise_api;
+mod apprise_webhook;
 mod aws_sns;
 mod bark;
 mod brevo;
@@ -35,6 +36,7 @@ mod line;
 mod mailgun;
 mod mastodon;
 mod matrix;
+mod matrix_webhook;
 mod mattermost_bot;
 mod mattermost_webhook;
 mod messagebird;
@@ -131,6 +133,7 @@ pub fn from_url_with(
 const KINDS: &[ChannelKind] = &[
     aibotk::KIND,
     apprise_api::KIND,
+    apprise_webhook::KIND,
     aws_sns::KIND,
     bark::KIND,
     brevo::KIND,
@@ -164,6 +167,7 @@ const KINDS: &[ChannelKind] = &[
     mailgun::KIND,
     mastodon::KIND,
     matrix::KIND,
+    matrix_webhook::KIND,
     mattermost_bot::KIND,
     mattermost_webhook::KIND,
     messagebird::KIND,

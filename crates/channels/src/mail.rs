@@ -2,6 +2,7 @@
 
 use std::{
     borrow::Cow,
+    collections::BTreeMap,
     fmt,
     time::{Duration, SystemTime},
 };
@@ -96,13 +97,23 @@ pub(crate) fn message_id(cx: &SendContext, from: &MailAddress) -> String {
     format!("<{}@{}>", cx.id(), from.domain())
 }
 
+/// Who writes to whom, and what else the head of each mail is to say.
+pub(crate) struct Head<'a> {
+    pub(crate) from: &'a MailAddress,
+    pub(crate) to: &'a [MailAddress],
+    pub(crate) cc: &'a [MailAddress],
+    pub(crate) bcc: &'a [MailAddress],
+    pub(crate) reply_to: &'a [MailAddress],
+    pub(crate) headers: &'a BTreeMap<String, String>,
+}
+
 /// `message` as a mail, as text and as HTML.
 pub(crate) fn compose(
     message: &Message,
     cx: &SendContext,
-    from: &MailAddress,
-    to: &[MailAddress],
+    head: &Head<'_>,
 ) -> Result<lettre::Message, SendError> {
+    let from = head.from;
     let mut mail = lettre::Message::builder()
         .from(from.0.clone())
         .subject(subject(message))
@@ -111,9 +122,16 @@ pub(crate) fn compose(
     for (name, value) in headers(message, cx, from) {
         mail = mail.raw_header(header(name, &value));
     }
-    for to in to {
-        mail = mail.to(to.0.clone());
+    for (name, value) in head.headers {
+        let wrong = |_| SendError::permanent("`headers` has a name that mails do not allow");
+        let name = HeaderName::new_from_ascii(name.clone()).map_err(wrong)?;
+        mail = mail.raw_header(HeaderValue::new(name, text::one_line(value).into_owned()));
     }
+    mail = head.to.iter().fold(mail, |mail, to| mail.to(to.0.clone()));
+    mail = head.cc.iter().fold(mail, |mail, to| mail.cc(to.0.clone()));
+    // These are in the envelope and not in the mail.
+    mail = head.bcc.iter().fold(mail, |mail, to| mail.bcc(to.0.clone()));
+    mail = head.reply_to.iter().fold(mail, |mail, to| mail.reply_to(to.0.clone()));
     let part = |kind, body: String| SinglePart::builder().header(kind).body(body);
     let body = MultiPart::alternative()
         .boundary(format!("deskbell-{}", fingerprint(&cx.id())))
@@ -171,6 +189,24 @@ pub(crate) fn page(message: &Message) -> String {
 fn date(cx: &SendContext) -> SystemTime {
     let seconds = u64::try_from(cx.now.as_second()).unwrap_or_default();
     SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+/// Whether `name` may stand before a colon in the head of a mail, and is none that the mail has anyway.
+pub(crate) fn is_header(name: &str) -> bool {
+    const OURS: [&str; 10] = [
+        "from",
+        "to",
+        "cc",
+        "bcc",
+        "subject",
+        "date",
+        "message-id",
+        "mime-version",
+        "content-type",
+        "content-transfer-encoding",
+    ];
+    HeaderName::new_from_ascii(name.to_owned()).is_ok()
+        && !OURS.iter().any(|ours| name.eq_ignore_ascii_case(ours))
 }
 
 fn header(name: &'static str, value: &str) -> HeaderValue {

@@ -52,10 +52,24 @@ impl Urls {
     }
 }
 
-/// Parameters that Apprise takes with every address and that mean nothing here.
-const GENERAL: &[&str] = &[
-    "emojis", "verify", "redirect", "cto", "rto", "tz", "store", "retry", "wait", "optional",
-    "image", "footer",
+/// Whether the value of a parameter asks for nothing that Deskbell does not do.
+type SaysNothing = fn(&str) -> bool;
+
+/// Parameters that Apprise takes with every address and that mean nothing here, with the values under which Apprise
+/// does what Deskbell does.
+const GENERAL: &[(&str, SaysNothing)] = &[
+    ("emojis", |value| !is_yes(value)),
+    ("verify", is_yes),
+    ("redirect", |value| !is_yes(value)),
+    ("cto", |_| false),
+    ("rto", |_| false),
+    ("tz", |_| false),
+    ("store", |_| true),
+    ("retry", |value| value == "0"),
+    ("wait", |_| false),
+    ("optional", |value| !is_yes(value)),
+    ("image", |_| true),
+    ("footer", |_| true),
 ];
 
 /// An address in its parts, each without percent escapes.
@@ -86,6 +100,8 @@ pub struct FromUrl {
     pub options: toml::Table,
     /// How it is to tell.
     pub manner: Manner,
+    /// The parameters of the address that say something which no channel does.
+    pub passed_over: Vec<&'static str>,
 }
 
 /// The channel that `address` with `settings` stands for.
@@ -98,6 +114,7 @@ pub(crate) fn read(
     settings: Vec<(String, String)>,
 ) -> Result<FromUrl, ConfigError> {
     let mut url = ServiceUrl::parse(address)?;
+    url.take_parts();
     settings.into_iter().for_each(|(name, value)| url.set(name, value));
     let takes = |kind: &&ChannelKind| kind.urls.is_some_and(|urls| urls.take(&url));
     let Some((kind, urls)) = kinds.iter().find(takes).and_then(|kind| Some((kind, kind.urls?)))
@@ -112,8 +129,14 @@ pub(crate) fn read(
     if url.user.is_some() || url.password.is_some() {
         return Err(url.wrong("has a login, which means nothing there"));
     }
-    match url.query.iter().find(|(name, _)| !GENERAL.contains(&name.as_str())) {
-        None => Ok(FromUrl { kind: kind.about.name, options, manner }),
+    let general = |name: &str| GENERAL.iter().find(|(known, _)| *known == name);
+    let passed_over = url.query.iter().filter_map(|(name, value)| {
+        let (name, is_same) = general(name)?;
+        (!value.is_empty() && !is_same(value)).then_some(*name)
+    });
+    let passed_over = passed_over.collect();
+    match url.query.iter().find(|(name, _)| general(name).is_none()) {
+        None => Ok(FromUrl { kind: kind.about.name, options, manner, passed_over }),
         // A parameter without a value may be a key that stands there alone.
         Some((_, value)) if value.is_empty() => Err(url.wrong("has a parameter without a value")),
         Some((name, _)) => Err(url.wrong(&format!("has the unknown parameter {}", quoted(name)))),
@@ -175,15 +198,34 @@ impl ServiceUrl {
             Some(None) => (login, None),
             None => (None, None),
         };
+        let part = |part: Option<&str>| part.filter(|part| !part.is_empty()).map(decoded);
         Ok(Self {
             scheme: scheme.to_ascii_lowercase(),
-            user: user.map(decoded),
-            password: password.map(decoded),
+            user: part(user),
+            password: part(password),
             authority: decoded(authority),
             path: path.split('/').filter(|part| !part.is_empty()).map(decoded).collect(),
             written,
             query: query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect(),
         })
+    }
+
+    /// Takes over the parts that stand behind the `?`, as all of Apprise's addresses may have them. What stood in the
+    /// place of such a user is the password.
+    fn take_parts(&mut self) {
+        if self.is_native() {
+            return;
+        }
+        if let Some(password) = self.parameter("password").or_else(|| self.parameter("pass")) {
+            self.password = Some(password);
+        }
+        if let Some(user) = self.parameter("user") {
+            let before = self.user.replace(user);
+            self.password = self.password.take().or(before);
+        }
+        if let Some(port) = self.parameter("port") {
+            self.set("port".to_owned(), port);
+        }
     }
 
     /// Sets a part that has a name of its own, or the parameter `name`.
@@ -236,6 +278,11 @@ impl ServiceUrl {
         Ok(self.path.remove(0))
     }
 
+    /// Whether the path ends with a slash, which is no part of its own.
+    pub fn ends_with_slash(&self) -> bool {
+        self.written.split('?').next().is_some_and(|address| address.ends_with('/'))
+    }
+
     /// Takes what is left of the path.
     pub fn rest(&mut self) -> Vec<String> {
         std::mem::take(&mut self.path)
@@ -267,10 +314,10 @@ impl ServiceUrl {
         format!("{}://{}", self.scheme, self.written)
     }
 
-    /// Takes the parameter `name`.
+    /// Takes the parameter `name`; without a value it is as good as not there.
     pub fn parameter(&mut self, name: &str) -> Option<String> {
         let place = self.query.iter().position(|(known, _)| known == name)?;
-        Some(self.query.remove(place).1)
+        Some(self.query.remove(place).1).filter(|value| !value.is_empty())
     }
 
     /// The parameter `priority` as a number, where Apprise has five words for -2 to 2, of which the first letter counts.
@@ -382,10 +429,13 @@ impl ServiceUrl {
     }
 }
 
-/// A parameter's name and value. Apprise writes `+X-Key=…` for a header, so a `+` is no space here.
+/// A parameter's name and value. Apprise writes `+X-Key=…` for a header, so a `+` is no space here; and only the names
+/// that such a sign begins are told from one another by their case.
 fn pair(text: &str) -> (String, String) {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
-    (decoded(name), decoded(value))
+    let name = decoded(name);
+    let name = if name.starts_with(['+', '-', ':']) { name } else { name.to_lowercase() };
+    (name, decoded(value))
 }
 
 /// `text` without percent escapes.
@@ -423,6 +473,28 @@ mod tests {
         assert_eq!(truncated.overflow, Overflow::Truncate);
         assert_eq!(manner("ntfy://t?format=html").format, Some(Format::Markdown));
         assert_eq!(manner("ntfy://t"), Manner::default());
+        assert_eq!(manner("ntfy://t?format="), Manner::default());
+    }
+
+    #[test]
+    fn what_no_channel_does_is_told() {
+        let passed_over = |address| from_url(address).unwrap().passed_over;
+        assert_eq!(passed_over("ntfy://t?verify=no&retry=3&wait=2"), ["verify", "retry", "wait"]);
+        assert!(passed_over("ntfy://t?verify=yes&retry=0&emojis=no&image=yes&cto=").is_empty());
+    }
+
+    #[test]
+    fn a_login_may_stand_behind_the_question_mark() {
+        check(
+            "bark://push.example.com/key1?user=me&pass=secret-1&port=81",
+            "bark",
+            "key = 'key1'\nserver = 'http://push.example.com:81'\nuser = 'me'\npassword = 'secret-1'",
+        );
+        check(
+            "bark://secret-1@push.example.com/key1?user=me",
+            "bark",
+            "key = 'key1'\nserver = 'http://push.example.com'\nuser = 'me'\npassword = 'secret-1'",
+        );
     }
 
     #[test]
@@ -445,9 +517,10 @@ mod tests {
         );
         check("dingtalk://SECx@t0ken/", "dingtalk_bot", "token = 't0ken'\nsecret = 'SECx'");
         check(
-            "jsons://u:p@hooks.example.com/a/b?-k=v&+X-Key=s",
-            "webhook_json",
-            "url = 'https://u:p@hooks.example.com/a/b?k=v'\nheaders = { X-Key = 's' }",
+            "jsons://u:p@hooks.example.com/a/b/?-k=v&+X-Key=s&:message=text&:team=shop&Method=put",
+            "apprise_webhook",
+            "url = 'https://u:p@hooks.example.com/a/b/?k=v'\nheaders = { X-Key = 's' }\nmethod = 'PUT'\n\
+             names = { message = 'text' }\nfields = { team = 'shop' }",
         );
         check(
             "mqtts://bell:pw@broker:8884/a/b?qos=2&retain=yes",
@@ -494,7 +567,7 @@ mod tests {
         check("zzz://secret", "no kind of channel takes such an address");
         check("ntfy://t?secret", "the `ntfy` address has a parameter without a value");
         check("tgram://1:secret", "the `tgram` address names no chat");
-        check("tgram://u@1:s/1", "the `tgram` address has a login, which means nothing there");
+        check("feishu://u@secret", "the `feishu` address has a login, which means nothing there");
         check("gotifys://h/AKx?to=secret", "the `gotifys` address has the unknown parameter `to`");
         check("mqtt://h:secret/t", "the `mqtt` address has a port that is no number");
         check("ntfy://t?colour=secret", "the `ntfy` address has the unknown parameter `colour`");

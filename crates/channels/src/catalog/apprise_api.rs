@@ -68,7 +68,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     // Both ways of sending and both versions of the interface say the same.
     url.ignore(&["method", "version", "v"]);
     let is_native = url.is_native();
-    let key = url.parameter("token").or_else(|| url.parameter("to")).or_else(|| url.path.pop());
+    let (token, to) = (url.parameter("token"), url.parameter("to"));
+    let key = token.or(to).or_else(|| url.path.pop());
     let key = key.ok_or_else(|| url.wrong("names no configuration key"))?;
     if is_native {
         url.path.pop();
@@ -93,21 +94,25 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     ]))
 }
 
+/// What Apprise calls the type of a notification.
+pub(super) fn severity(message: &Message) -> &'static str {
+    let run = message.run.as_ref();
+    let is_success = run.is_some_and(|run| run.phase == Phase::End);
+    match message.level {
+        Level::Debug | Level::Info | Level::Notice if is_success => "success",
+        Level::Debug | Level::Info | Level::Notice => "info",
+        Level::Warning => "warning",
+        Level::Error | Level::Critical | Level::Alert | Level::Emergency => "failure",
+    }
+}
+
 #[async_trait]
 impl Channel for AppriseApi {
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
-        let run = message.run.as_ref();
-        let is_success = run.is_some_and(|run| run.phase == Phase::End);
-        let kind = match message.level {
-            Level::Debug | Level::Info | Level::Notice if is_success => "success",
-            Level::Debug | Level::Info | Level::Notice => "info",
-            Level::Warning => "warning",
-            Level::Error | Level::Critical | Level::Alert | Level::Emergency => "failure",
-        };
         let notification = present(json!({
             "title": message.title.as_deref().unwrap_or_default(),
             "body": KIND.about.dialect.body(message),
-            "type": kind,
+            "type": severity(message),
             "format": if message.format == Format::Markdown { "markdown" } else { "text" },
             "tag": (!self.tags.is_empty()).then(|| self.tags.join(",")),
         }));

@@ -130,8 +130,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         return Err(url.wrong("has `delete`, which tells nothing"));
     }
     // Shoutrrr writes the key as a password without a user.
-    let bare_key =
-        if url.user.as_deref() == Some("") { url.password.take().map(Into::into) } else { None };
+    let bare_key = if url.user.is_none() { url.password.take().map(Into::into) } else { None };
+    let password = url.password.take().or_else(|| url.user.as_ref().map(|_| String::new()));
     let keys = bare_key.or_else(|| url.targets());
     let mut table = url.table(&[
         ("sound", "sound"),
@@ -154,8 +154,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     table.extend(url::options([
         ("key", Some(keys.ok_or_else(|| url.wrong("names no device key"))?)),
         ("server", Some(url.web()?.into())),
-        ("user", url.user.take().filter(|user| !user.is_empty()).map(Into::into)),
-        ("password", url.password.take().map(Into::into)),
+        ("user", url.user.take().map(Into::into)),
+        ("password", password.map(Into::into)),
         ("call", url.yes("call").map(Into::into)),
         ("archive", url.yes("archive").map(Into::into)),
     ]));

@@ -42,6 +42,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<DingTalkBot>(About {
     examples: &[
         "dingtalk://8f14e45fceea167a5a36dedd4bea2543",
         "dingtalk://SECabcdef0123@8f14e45fceea167a",
+        "dingtalk://8f14e45fceea167a5a36dedd4bea2543/13800138000/13900139000",
     ],
     read,
     ..Urls::NONE
@@ -68,6 +69,9 @@ struct DingTalkBot {
     token: Secret,
     /// Key of the signature, if the robot asks for one.
     secret: Option<Secret>,
+    /// Mobile numbers of members whom every message calls.
+    #[serde(default)]
+    mobiles: Vec<String>,
     /// Proxy to go through.
     proxy: Option<Proxy>,
 }
@@ -76,12 +80,20 @@ struct DingTalkBot {
 const TITLE: usize = 60;
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
-    if url.targets().is_some() {
-        return Err(url.wrong("names people to call, which channels do not do"));
+    let token = url.parameter("token");
+    let secret = url.parameter("secret").or_else(|| url.user.take());
+    let authority = url.authority();
+    if let (Some(_), Some(mobile)) = (&token, &authority) {
+        url.path.insert(0, mobile.clone());
     }
+    let mobiles = url.targets().map(|mobiles| match mobiles {
+        toml::Value::Array(all) => all,
+        one => vec![one],
+    });
     Ok(url::options([
-        ("token", Some(url.authority.clone().into())),
-        ("secret", url.user.take().map(Into::into)),
+        ("token", token.or(authority).map(Into::into)),
+        ("secret", secret.map(Into::into)),
+        ("mobiles", mobiles.map(Into::into)),
     ]))
 }
 
@@ -90,7 +102,7 @@ impl Channel for DingTalkBot {
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
         cx.post(&self.address(cx.now.as_millisecond()))
             .via(self.proxy.as_ref())
-            .json(&content(message))
+            .json(&content(message, &self.mobiles))
             .delivered(&KIND)
             .await
     }
@@ -117,10 +129,10 @@ fn signature(secret: &str, timestamp: &str) -> String {
     BASE64_STANDARD.encode(hmac::sign(&key, format!("{timestamp}\n{secret}").as_bytes()))
 }
 
-fn content(message: &Message) -> Value {
+fn content(message: &Message, mobiles: &[String]) -> Value {
     let text = KIND.about.dialect.titled(message);
-    // Nobody is called by name, whatever the text says: only this field does that.
-    let at = json!({ "atMobiles": [], "atUserIds": [], "isAtAll": false });
+    // Nobody else is called by name, whatever the text says: only this field does that.
+    let at = json!({ "atMobiles": mobiles, "atUserIds": [], "isAtAll": false });
     if message.format == Format::Text {
         return json!({ "msgtype": "text", "text": { "content": text }, "at": at });
     }
@@ -147,6 +159,7 @@ mod tests {
         let robot = DingTalkBot {
             token: Secret::from("t".to_owned()),
             secret: Some(Secret::from(secret.to_owned())),
+            mobiles: Vec::new(),
             proxy: None,
         };
         assert_eq!(

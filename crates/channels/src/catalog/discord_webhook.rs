@@ -85,7 +85,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         return Err(url.wrong("names people to call, which channels do not do"));
     }
     let address = if url.is_native() {
-        url.native()
+        // The old name of Discord leads to the new one.
+        url.native().replacen("://discordapp.com/", "://discord.com/", 1)
     } else {
         let id = url.authority().ok_or_else(|| url.wrong("names no webhook"))?;
         format!("https://discord.com/api/webhooks/{id}/{}", url.only("token")?)
@@ -144,7 +145,7 @@ mod tests {
         );
         check(
             "https://discordapp.com/api/webhooks/123/abc",
-            "url = 'https://discordapp.com/api/webhooks/123/abc'",
+            "url = 'https://discord.com/api/webhooks/123/abc'",
         );
         check(
             "discord://bell@123/abc?thread=9&avatar_url=https://example.com/a.png&tts=no",

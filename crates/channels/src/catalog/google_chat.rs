@@ -58,7 +58,8 @@ struct GoogleChat {
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     if url.is_native() {
-        return Ok(url::options([("url", Some(url.native_whole().into()))]));
+        let thread = url.look("threadkey").map(toml::Value::from);
+        return Ok(url::options([("url", Some(url.native_whole().into())), ("thread", thread)]));
     }
     let space = url.parameter("workspace").or_else(|| url.authority());
     let space = space.ok_or_else(|| url.wrong("names no space"))?;
@@ -87,8 +88,10 @@ impl Channel for GoogleChat {
         let text = KIND.about.dialect.titled(message);
         let request = match &self.thread {
             Some(thread) => {
+                // The thread stands in the message; in the address Google calls it outdated.
                 let option = "REPLY_MESSAGE_FALLBACK_TO_NEW_THREAD";
-                cx.post(&self.url.with("messageReplyOption", option))
+                let address = self.url.without("threadKey").without("messageReplyOption");
+                cx.post(&address.with("messageReplyOption", option))
                     .json(&json!({ "text": text, "thread": { "threadKey": thread } }))
             }
             None => cx.post(&self.url).json(&json!({ "text": text })),

@@ -59,6 +59,8 @@ const PORT: u16 = 8123;
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     url.ignore(&["batch"]);
+    // Home Assistant takes its token and no login.
+    (url.user, url.password) = (None, None);
     let prefix = url.parameter("prefix").unwrap_or_default();
     let server = match url.host()? {
         (_, Some(_)) => url.web()?,
@@ -101,6 +103,8 @@ impl Channel for HomeAssistant {
             None => ("persistent_notification", "create"),
             Some(service) => service.split_once('.').unwrap_or(("notify", service)),
         };
+        let (service, places) = service.split_once(':').unwrap_or((service, ""));
+        let places: Vec<_> = places.split(',').filter(|place| !place.is_empty()).collect();
         let is_page = domain == "persistent_notification";
         // Only the apps say what they know beside title and message; other services refuse what they do not.
         let is_app = domain == "notify" && service.starts_with("mobile_app_");
@@ -109,6 +113,7 @@ impl Channel for HomeAssistant {
         let call = json!({
             "title": message.title,
             "message": body,
+            "target": (!places.is_empty()).then_some(places),
             "notification_id": is_page.then_some(&id),
             "data": is_app.then(|| app_data(&id, message)),
         });

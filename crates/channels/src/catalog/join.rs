@@ -40,7 +40,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Join>(About {
 struct Join {
     /// API key.
     key: Secret,
-    /// Id of a device, or a group such as `group.all`, `group.android` or `group.chrome`. Several get a message each.
+    /// Id or name of a device, or a group such as `group.all`, `group.android` or `group.chrome`. Several get a message each.
     #[serde(default = "all_devices")]
     #[schemars(extend("default" = "group.all"))]
     device: Targets<String>,
@@ -62,18 +62,32 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         }
         None => host,
     };
-    for device in &mut url.path {
-        // Groups may be named without what all of them start with.
-        let is_id = device.len() == 32 && device.chars().all(|c| c.is_ascii_hexdigit());
-        if !is_id && !device.starts_with("group.") {
-            device.insert_str(0, "group.");
-        }
-    }
+    let devices = url.targets().map(|devices| match devices {
+        toml::Value::Array(all) => all.into_iter().map(in_full).collect::<Vec<_>>().into(),
+        one => in_full(one),
+    });
     Ok(url::options([
         ("key", key.map(Into::into)),
-        ("device", url.targets()),
+        ("device", devices),
         ("priority", url.priority()?.map(Into::into)),
     ]))
+}
+
+/// The groups that there are.
+const GROUPS: [&str; 7] = ["all", "android", "chrome", "windows10", "phone", "tablet", "pc"];
+
+/// `device`, or the group that is named without what all of them start with.
+fn in_full(device: toml::Value) -> toml::Value {
+    match device.as_str() {
+        Some(name) if GROUPS.contains(&name) => format!("group.{name}").into(),
+        _ => device,
+    }
+}
+
+/// The parameter that names `device`: ids are 32 digits, and groups take their place.
+fn names_device(device: &str) -> &'static str {
+    let is_id = device.len() == 32 && device.chars().all(|c| c.is_ascii_hexdigit());
+    if is_id || device.starts_with("group.") { "deviceId" } else { "deviceNames" }
 }
 
 #[async_trait]
@@ -98,11 +112,12 @@ impl Channel for Join {
             Level::Warning => 1,
             Level::Error | Level::Critical | Level::Alert | Level::Emergency => 2,
         });
+        let device = self.device.at(cx);
         let address =
             Address::parse("https://joinjoaomgcd.appspot.com/_ah/api/messaging/v1/sendPush")
                 .expect("a constant address")
                 .with("apikey", self.key.expose())
-                .with("deviceId", self.device.at(cx))
+                .with(names_device(device), device)
                 .with("title", message.title.as_deref().unwrap_or("Deskbell"))
                 .with("text", &KIND.about.dialect.body(message))
                 .with("priority", &priority.to_string());

@@ -57,6 +57,8 @@ const fn a_while() -> u32 {
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     url.ignore(&["image"]);
+    // Kodi answers at one place only, whatever the address says.
+    url.rest();
     let mut server = url.web()?;
     // The old name stands for the port that Kodi listens on, the new one for that of the scheme.
     if url.scheme.starts_with("xbmc") && url.host()?.1.is_none() {

@@ -3,6 +3,7 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use super::matrix_webhook;
 use crate::prelude::*;
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Matrix>(About {
@@ -40,6 +41,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Matrix>(About {
 })
 .with_urls(Urls {
     schemes: &["matrix", "matrixs"],
+    claims: |url| !matrix_webhook::is_webhook(url),
     examples: &[
         "matrixs://bell:password-1@matrix.example.org/#builds:example.org?discovery=no",
         "matrixs://syt_YmVsbA_qXPvRmKZsNoYbLtWcDfE_0aBcDe@matrix.example.org:8448/!OEassaj:example.org/builds",
@@ -117,10 +119,9 @@ struct Known {
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     url.ignore(&["version", "v", "path", "autoverify"]);
     let says_yes = |answer: Option<String>| answer.is_some_and(|answer| url::is_yes(&answer));
-    if url.parameter("mode").is_some_and(|mode| mode != "off")
-        || url.path.is_empty() && url.look("to").is_none()
-    {
-        return Err(url.wrong("names a webhook and no room; only rooms are supported"));
+    url.ignore(&["mode"]);
+    if url.path.is_empty() && url.look("to").is_none() {
+        return Err(url.wrong("names no room"));
     }
     if says_yes(url.parameter("e2ee")) {
         return Err(url.wrong("asks for encryption, which is not supported"));

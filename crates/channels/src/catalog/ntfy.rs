@@ -88,6 +88,8 @@ struct Ntfy {
     email: Option<String>,
     /// How long the server holds messages back, such as `30m`, or until when.
     delay: Option<String>,
+    /// Buttons below the message, as in ntfy's header `Actions`: `view, Open, https://example.com; …`.
+    actions: Option<String>,
 }
 
 /// The name of a topic, as ntfy allows it.
@@ -112,15 +114,26 @@ fn public_server() -> Address {
 }
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
-    url.ignore(&["auth", "mode", "image"]);
-    // Without a path the topic stands where the host does, and the server is the public one.
-    let (topics, server) = match url.targets() {
-        Some(topics) => (topics, Some(url.web()?)),
-        None => (url.authority().ok_or_else(|| url.wrong("names no topic"))?.into(), None),
+    url.ignore(&["image"]);
+    let is_public = match url.parameter("mode").as_deref() {
+        Some("cloud") => true,
+        Some("private") => false,
+        _ => url.path.is_empty() && url.look("to").is_none(),
     };
-    let (mut user, mut token) = (url.user.take(), url.parameter("token"));
-    if url.password.is_none() {
+    let server = if is_public { None } else { Some(url.web()?) };
+    // On the public server the first topic stands where the host does.
+    let first = url.authority().filter(|first| is_public && first != "ntfy.sh");
+    url.path.splice(0..0, first);
+    let topics = url.targets().ok_or_else(|| url.wrong("names no topic"))?;
+    let (mut user, mut password) = (url.user.take(), url.password.take());
+    let mut token = url.parameter("token");
+    if url.parameter("auth").is_some_and(|auth| auth == "token") {
+        token = token.or(password.take()).or(user.take());
+        user = None;
+    } else if user.as_ref().is_some_and(|user| user.starts_with("tk_")) && password.is_none() {
         token = token.or(user.take());
+    } else if user.is_some() {
+        password = password.or_else(|| Some(String::new()));
     }
     let priority = url.parameter("priority").map(|priority| match priority.as_str() {
         "min" => Ok(1),
@@ -131,7 +144,7 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         number => number.parse::<i64>().map_err(|_| url.wrong("has an unknown `priority`")),
     });
     let priority = priority.transpose()?;
-    let tags = url.parameter("xtags").map(|tags| {
+    let tags = url.parameter("xtags").or_else(|| url.parameter("tags")).map(|tags| {
         let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty());
         tags.map(toml::Value::from).collect::<Vec<_>>()
     });
@@ -142,6 +155,7 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         ("filename", "filename"),
         ("email", "email"),
         ("delay", "delay"),
+        ("actions", "actions"),
     ]);
     table.extend(url::options([
         ("priority", priority.map(toml::Value::from)),
@@ -150,7 +164,7 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         ("server", server.map(Into::into)),
         ("token", token.map(Into::into)),
         ("user", user.map(Into::into)),
-        ("password", url.password.take().map(Into::into)),
+        ("password", password.map(Into::into)),
     ]));
     Ok(table)
 }
@@ -208,6 +222,10 @@ impl Channel for Ntfy {
         let mut request = cx.post(&self.server).bearer(self.token.as_ref());
         if let (Some(user), Some(password)) = (&self.user, &self.password) {
             request = request.basic(user, password);
+        }
+        if let Some(actions) = &self.actions {
+            // In the body it would have to be JSON.
+            request = request.header("x-actions", actions);
         }
         request.json(&publication).delivered(&KIND).await
     }

@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+
 use crate::prelude::*;
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<OneSignal>(About {
@@ -29,7 +31,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<OneSignal>(About {
     schemes: &["onesignal"],
     examples: &[
         "onesignal://5eb5a37e@os_v2_app_example0key/#segment",
-        "onesignal://template-1:5eb5a37e@os_v2_app_example0key/1dd608f2/@ada?subtitle=CI&language=de&+team=a",
+        "onesignal://template-1:5eb5a37e@os_v2_app_example0key/1dd608f2/@ada?subtitle=CI&language=de&+team=a&:build=7",
     ],
     read,
     ..Urls::NONE
@@ -58,6 +60,9 @@ struct OneSignal {
     /// Data that the app gets, by name.
     #[serde(default)]
     data: BTreeMap<String, String>,
+    /// Values that the template fills in, by name.
+    #[serde(default)]
+    values: BTreeMap<String, String>,
 }
 
 fn english() -> String {
@@ -65,10 +70,13 @@ fn english() -> String {
 }
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
-    url.ignore(&["image", "batch", "contents", "decode"]);
-    if !url.parameters(':').is_empty() {
-        return Err(url.wrong("has values for a template, which channels do not fill"));
-    }
+    url.ignore(&["image", "batch", "contents", "body"]);
+    let decodes = url.yes("decode").unwrap_or_default();
+    let values: toml::Table = url
+        .parameters(':')
+        .into_iter()
+        .map(|(name, value)| (name, if decodes { plain(value) } else { value }.into()))
+        .collect();
     let (template, app) = match (url.user.take(), url.password.take()) {
         (template, Some(app)) => (template, Some(app)),
         (app, None) => (None, app),
@@ -91,7 +99,14 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         ("subtitle", url.parameter("subtitle").map(Into::into)),
         ("language", language.map(Into::into)),
         ("data", Some(data).filter(|all| !all.is_empty()).map(Into::into)),
+        ("values", Some(values).filter(|all| !all.is_empty()).map(Into::into)),
     ]))
+}
+
+/// What `value` stands for: Base64 behind `b64:`, or itself.
+fn plain(value: String) -> String {
+    let decoded = value.strip_prefix("b64:").and_then(|coded| BASE64_STANDARD.decode(coded).ok());
+    decoded.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or(value)
 }
 
 /// The ways to name those who get a message; a request takes one of them.
@@ -151,6 +166,7 @@ impl Channel for OneSignal {
             "url": message.link,
             "template_id": self.template,
             "data": (!self.data.is_empty()).then_some(&self.data),
+            "custom_data": (!self.values.is_empty()).then_some(&self.values),
             "included_segments": (way == Way::Segments).then_some(&named),
             "include_aliases": (way == Way::People).then(|| json!({ "external_id": named })),
             "include_subscription_ids": (way == Way::Subscriptions).then_some(&named),

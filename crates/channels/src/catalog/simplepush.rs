@@ -65,7 +65,7 @@ struct Simplepush {
 }
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
-    let password = url.user.take().or_else(|| url.parameter("password"));
+    let password = url.user.take().or_else(|| url.password.take());
     if password.is_some() {
         return Err(url.wrong("has a password to encrypt with, which channels do not do"));
     }

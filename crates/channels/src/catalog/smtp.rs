@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
     sync::OnceLock,
@@ -12,7 +13,7 @@ use lettre::transport::smtp::{
 };
 
 use crate::{
-    mail::{self, MailAddress},
+    mail::{self, Head, MailAddress},
     mail_url, mail_variables,
     prelude::*,
     tls,
@@ -39,6 +40,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Smtp>(About {
     examples: &[
         "mailtos://bell:app-password-4711@example.com/ada@example.com?smtp=mail.example.com",
         "mailto://bell:app-password-4711@gmail.com",
+        "mailtos://example.com?user=bell@example.com&pass=app-password-4711&to=ada@example.com&cc=grace@example.com&bcc=eve@example.com&reply=team@example.com&+X-Team=shop",
     ],
     read: mail_url::read,
     ..Urls::NONE
@@ -76,6 +78,18 @@ struct Smtp {
     from: MailAddress,
     /// Readers.
     to: Vec<MailAddress>,
+    /// Readers of a copy, whom everybody sees.
+    #[serde(default)]
+    cc: Vec<MailAddress>,
+    /// Readers of a copy, whom nobody sees.
+    #[serde(default)]
+    bcc: Vec<MailAddress>,
+    /// Where answers go, if not to the sender.
+    #[serde(default)]
+    reply_to: Vec<MailAddress>,
+    /// Further headers of each mail.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
     /// Certificates to trust beside the machine's, as a PEM file, for servers with a certificate of their own.
     ca_file: Option<PathBuf>,
     /// Made when it is first needed, because it reads the machine's certificates.
@@ -96,12 +110,22 @@ enum Security {
 #[async_trait]
 impl Channel for Smtp {
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
-        let mail = mail::compose(message, cx, &self.from, &self.to)?;
+        let head = Head {
+            from: &self.from,
+            to: &self.to,
+            cc: &self.cc,
+            bcc: &self.bcc,
+            reply_to: &self.reply_to,
+            headers: &self.headers,
+        };
+        let mail = mail::compose(message, cx, &head)?;
         if let Some(preview) = &cx.preview {
+            let readers = [&self.to, &self.cc, &self.bcc].into_iter().flatten();
+            let readers: Vec<_> = readers.map(ToString::to_string).collect();
             preview.note(json!({
                 "transport": "smtp",
                 "from": self.from.to_string(),
-                "to": self.to.iter().map(ToString::to_string).collect::<Vec<_>>(),
+                "to": readers,
                 "body": String::from_utf8_lossy(&mail.formatted()),
             }));
             return Ok(Receipt::default());
@@ -116,6 +140,9 @@ impl Channel for Smtp {
         let local = self.host == "localhost"
             || self.host.parse().is_ok_and(|address: IpAddr| address.is_loopback());
         match (&self.user, &self.password) {
+            _ if self.headers.keys().any(|name| !mail::is_header(name)) => {
+                Err(ConfigError("`headers` has a name that mails do not allow".to_owned()))
+            }
             _ if self.to.is_empty() => Err(ConfigError("`to` names no reader".to_owned())),
             (Some(_), None) => Err(ConfigError("`password` is missing beside `user`".to_owned())),
             (None, Some(_)) => Err(ConfigError("`user` is missing beside `password`".to_owned())),

@@ -72,13 +72,14 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         None => url.next("token")?,
     };
     let server = [&[url.web()?], url.rest().as_slice()].concat().join("/");
+    let password = url.password.take().or_else(|| url.user.as_ref().map(|_| String::new()));
     let headers: toml::Table =
         url.parameters('+').into_iter().map(|(name, value)| (name, value.into())).collect();
     Ok(url::options([
         ("server", Some(server.into())),
         ("token", Some(token.into())),
         ("user", url.user.take().map(Into::into)),
-        ("password", url.password.take().map(Into::into)),
+        ("password", password.map(Into::into)),
         ("file_url", url.parameter("file_url").map(Into::into)),
         ("headers", (!headers.is_empty()).then(|| headers.into())),
     ]))

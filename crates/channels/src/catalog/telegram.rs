@@ -93,8 +93,13 @@ fn public_api() -> Address {
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     url.ignore(&["detect", "album", "mdv", "content", "template"]);
+    // What stands before the token names the bot for people.
+    url.user = None;
     let topic = url.number("topic")?.or(url.number("thread")?);
-    let chats = url.targets().ok_or_else(|| url.wrong("names no chat"))?;
+    let chats = url.targets().ok_or_else(|| {
+        // The one that wrote to the bot last could be anybody's.
+        url.wrong("names no chat")
+    })?;
     Ok(url::options([
         ("token", url.authority().map(Into::into)),
         ("chat_id", Some(chats)),

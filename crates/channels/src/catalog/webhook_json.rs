@@ -23,13 +23,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<WebhookJson>(About {
         headers = { X-Team = "team-secret-77" }
     "#,
 })
-.with_links()
-.with_urls(Urls {
-    schemes: &["json", "jsons"],
-    examples: &["jsons://hooks.example.com/deskbell/9f86d081884c7d65?+X-Team=team-secret-77"],
-    read,
-    ..Urls::NONE
-});
+.with_links();
 
 /// Hands each message as JSON to a program of yours.
 ///
@@ -54,26 +48,6 @@ struct WebhookJson {
     signing_secret: Option<SigningKey>,
     /// Proxy to go through.
     proxy: Option<Proxy>,
-}
-
-fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
-    if url.parameter("method").is_some_and(|method| !method.eq_ignore_ascii_case("post")) {
-        return Err(url.wrong("has a `method` that is not POST"));
-    }
-    let path = url.rest();
-    let path: Vec<_> = path.iter().map(String::as_str).collect();
-    let (user, password) = (url.user.take(), url.password.take());
-    let web = Address::parse(&url.web()?).ok_or_else(|| url.wrong("names no host"))?;
-    let mut address = web.at(&path).as_user(user.as_deref(), password.as_deref());
-    for (name, value) in url.parameters('-') {
-        address = address.with(&name, &value);
-    }
-    let headers: toml::Table =
-        url.parameters('+').into_iter().map(|(name, value)| (name, value.into())).collect();
-    Ok(url::options([
-        ("url", Some(address.url().as_str().into())),
-        ("headers", (!headers.is_empty()).then(|| headers.into())),
-    ]))
 }
 
 #[async_trait]

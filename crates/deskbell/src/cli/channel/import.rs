@@ -156,6 +156,7 @@ fn body(plan: &Plan, written: Option<&Written>) -> Value {
             "from": channel.place.to_string(),
             "tags": channel.tags,
             "variables": channel.variables,
+            "passed_over": channel.passed_over,
         })
     };
     let left = |left: &import::Left| json!({ "from": left.place.to_string(), "names": left.names, "reason": left.reason });
@@ -185,6 +186,12 @@ fn tell(args: &Args, plan: &Plan, written: Option<&Written>, output: &Output) {
             warn("the file has `skip_titles` already; the titles were not added");
         }
     }
+    for channel in plan.channels.iter().filter(|channel| !channel.passed_over.is_empty()) {
+        let (place, names) = (&channel.place, channel.passed_over.join(", "));
+        warn(&text::one_line(&format!(
+            "{place}: no channel has {names}, so it means nothing here"
+        )));
+    }
     if args.write || args.json {
         for left in &plan.left {
             let line = format!("{}: {}", left.place, left.reason);
@@ -196,7 +203,12 @@ fn tell(args: &Args, plan: &Plan, written: Option<&Written>, output: &Output) {
     }
     if plan.has_clear_secrets() {
         warn("there are secrets in it as they are");
-        output.hint("`--secrets env` writes references to variables instead");
+        output.hint(match written {
+            None => "`--secrets env` writes references to variables instead",
+            Some(_) => {
+                "for references to variables instead, take these channels out again and import with `--secrets env`"
+            }
+        });
     }
     let variables: Vec<_> = plan.variables().into_iter().collect();
     if !variables.is_empty() {

@@ -30,6 +30,8 @@ pub(super) struct Found {
     pub(super) names: Vec<String>,
     /// The channel, with its secrets as they are.
     pub(super) channel: ChannelOptions,
+    /// What its address says and no channel does.
+    pub(super) passed_over: Vec<&'static str>,
 }
 
 /// What cannot be taken, and why.
@@ -149,7 +151,8 @@ impl Gathered {
         let imported = mcp_push::import(variables, config_sh);
         for (name, channel) in imported.channels {
             let Some(place) = imported.places.get(&name).cloned() else { continue };
-            self.take(Found { place, names: vec![name.to_string()], channel });
+            let names = vec![name.to_string()];
+            self.take(Found { place, names, channel, passed_over: Vec::new() });
         }
         for finding in imported.findings {
             let names = finding.channel().iter().map(ToString::to_string).collect();
@@ -167,7 +170,7 @@ impl Gathered {
         read: Result<FromUrl, String>,
     ) {
         match read {
-            Ok(FromUrl { kind, options, manner }) => {
+            Ok(FromUrl { kind, options, manner, passed_over }) => {
                 let channel = ChannelOptions {
                     kind: kind.to_owned(),
                     options,
@@ -175,7 +178,7 @@ impl Gathered {
                     manner,
                     quiet: None,
                 };
-                self.take(Found { place, names: tags, channel });
+                self.take(Found { place, names: tags, channel, passed_over });
             }
             Err(reason) => self.leave(place, tags, reason),
         }

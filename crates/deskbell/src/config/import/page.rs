@@ -62,6 +62,9 @@ fn write_channel(page: &mut String, channel: &Planned) -> fmt::Result {
     if !channel.tags.is_empty() {
         comment(page, &format!("Its other tags: {}.", channel.tags.join(", ")))?;
     }
+    if !channel.passed_over.is_empty() {
+        comment(page, &format!("Means nothing here: {}.", channel.passed_over.join(", ")))?;
+    }
     let mut table = channel.table.clone();
     table.remove("kind");
     let name = &channel.name;

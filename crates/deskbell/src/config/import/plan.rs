@@ -47,6 +47,8 @@ pub struct Planned {
     pub table: Table,
     /// The kind.
     pub kind: String,
+    /// What its address says and no channel does.
+    pub passed_over: Vec<&'static str>,
     /// Whether a secret stands in it as it is.
     pub has_clear_secrets: bool,
     /// The variables that it refers to.
@@ -99,6 +101,7 @@ impl Plan {
                 tags: found.names.into_iter().filter(|tag| tag != name.as_str()).collect(),
                 table: options.table,
                 kind: found.channel.kind,
+                passed_over: found.passed_over,
                 has_clear_secrets: options.has_clear_secrets,
                 variables: options.variables,
                 name,

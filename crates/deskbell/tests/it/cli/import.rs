@@ -100,9 +100,9 @@ fn yaml_of_apprise_becomes_channels() {
     check(
         &table,
         "ops",
-        "kind = 'webhook_json'\nurl = 'http://localhost:8080/hook'\nheaders = { X-Token = 'a-long-token-here' }",
+        "kind = 'apprise_webhook'\nurl = 'http://localhost:8080/hook'\nheaders = { X-Token = 'a-long-token-here' }",
     );
-    assert_eq!(table["channels"]["ops-2"]["kind"].as_str(), Some("webhook_json"));
+    assert_eq!(table["channels"]["ops-2"]["kind"].as_str(), Some("apprise_webhook"));
     assert!(page.contains("my-password"), "{page}");
     check(
         &table,
@@ -149,6 +149,16 @@ fn secrets_become_references_where_that_is_asked_for() {
     assert!(!stderr.contains("warning"), "{stderr}");
     let (_, _, _, stderr) = imported(&desk(), &["apprise.yml"]);
     assert!(stderr.contains("warning: there are secrets in it as they are"), "{stderr}");
+}
+
+#[test]
+fn what_an_address_says_and_no_channel_does_is_told() {
+    let (code, _, page, stderr) =
+        imported(&desk(), &["ntfy://a?verify=no&retry=3&wait=1", "ntfy://b?verify=yes"]);
+    assert_eq!(code, 0, "{page}");
+    assert!(page.contains("# Means nothing here: verify, retry, wait.\n"), "{page}");
+    let warning = "warning: argument 1: no channel has verify, retry, wait";
+    assert!(stderr.contains(warning) && !stderr.contains("argument 2"), "{stderr}");
 }
 
 #[test]
