@@ -82,6 +82,7 @@ mod threema;
 mod twilio_sms;
 mod viber;
 mod vonage;
+mod web_push;
 mod webex;
 mod webhook_json;
 mod webhook_template;
@@ -213,6 +214,7 @@ const KINDS: &[ChannelKind] = &[
     twilio_sms::KIND,
     viber::KIND,
     vonage::KIND,
+    web_push::KIND,
     webex::KIND,
     webhook_json::KIND,
     webhook_template::KIND,

@@ -14,7 +14,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use deskbell_core::delivery::Receipt;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method,
-    header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT},
+    header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, USER_AGENT},
 };
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use serde::Serialize;
@@ -204,7 +204,9 @@ pub struct Request<'a> {
     method: Method,
     address: Address,
     headers: HeaderMap,
-    body: String,
+    body: Vec<u8>,
+    /// What the body says, where that is not to be seen in it.
+    sealed: Option<String>,
     proxy: Option<&'a Proxy>,
     /// What is wrong with it, said when it is sent.
     problem: Option<SendError>,
@@ -241,7 +243,8 @@ impl SendContext {
             method,
             address,
             headers,
-            body: String::new(),
+            body: Vec::new(),
+            sealed: None,
             proxy: None,
             problem: None,
         };
@@ -316,9 +319,15 @@ impl<'a> Request<'a> {
     }
 
     /// Takes `body` as it is.
-    pub fn body(mut self, content_type: &str, body: String) -> Self {
-        self.body = body;
+    pub fn body(mut self, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
         self.header(CONTENT_TYPE.as_str(), content_type)
+    }
+
+    /// Takes `sealed`, which only the reader can read, as the body. A preview shows `text` in its place.
+    pub fn sealed(self, encoding: &str, text: String, sealed: Vec<u8>) -> Self {
+        let request = self.header(CONTENT_ENCODING.as_str(), encoding);
+        Self { sealed: Some(text), ..request.body("application/octet-stream", sealed) }
     }
 
     /// Sends the request; an answer other than 2xx is a failure.
@@ -390,7 +399,10 @@ impl<'a> Request<'a> {
             "method": self.method.as_str(),
             "url": self.address.url().as_str(),
             "headers": headers,
-            "body": self.body,
+            "body": match &self.sealed {
+                Some(text) => text.as_str().into(),
+                None => String::from_utf8_lossy(&self.body),
+            },
         })
     }
 }

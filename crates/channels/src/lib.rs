@@ -40,6 +40,7 @@ pub mod secret;
 mod syslog;
 mod tls;
 mod token;
+mod web_push;
 
 pub use catalog::{from_url, from_url_with, kind, kinds};
 pub use channel::{

@@ -23,6 +23,8 @@ pub struct Preview(Arc<Mutex<Notes>>);
 
 struct Notes {
     requests: Vec<Value>,
+    /// What must not be seen of them beside the secrets of the channel, such as a token that was made for one.
+    hidden: Vec<String>,
     /// The answer that an HTTP far end is taken to give.
     answer: &'static str,
 }
@@ -33,7 +35,7 @@ impl Preview {
             Transport::Http { accepted, .. } => accepted,
             Transport::Smtp | Transport::Mqtt | Transport::Syslog | Transport::Local => "",
         };
-        Self(Arc::new(Mutex::new(Notes { requests: Vec::new(), answer })))
+        Self(Arc::new(Mutex::new(Notes { requests: Vec::new(), hidden: Vec::new(), answer })))
     }
 
     /// Takes a request down.
@@ -49,12 +51,21 @@ impl Preview {
         })
     }
 
-    fn written_down(&self, kind: &ChannelKind, secrets: &[String]) -> Value {
+    /// What was written down, with its secrets or without those and `secrets`.
+    fn written_down(&self, kind: &ChannelKind, secrets: Option<&[String]>) -> Value {
         self.with(|notes| {
             let mut requests = Value::Array(std::mem::take(&mut notes.requests));
-            secret::mask_all(&mut requests, secrets);
+            if let Some(secrets) = secrets {
+                notes.hidden.extend_from_slice(secrets);
+                secret::mask_all(&mut requests, &notes.hidden);
+            }
             json!({ "kind": kind.about.name, "requests": requests })
         })
+    }
+
+    /// Keeps `texts` from being seen, as the secrets of the channel are.
+    pub(crate) fn hide(&self, texts: &[String]) {
+        self.with(|notes| notes.hidden.extend_from_slice(texts));
     }
 
     fn with<T>(&self, look: impl FnOnce(&mut Notes) -> T) -> T {
@@ -88,7 +99,7 @@ pub async fn preview(
         // What counts is what was written down; nothing answers for real.
         let _told = channel.send(&message, &cx).await;
     }
-    preview.written_down(kind, if show_secrets { &[] } else { channel.secrets() })
+    preview.written_down(kind, (!show_secrets).then(|| channel.secrets()))
 }
 
 /// What `channel` would send to put `message` in the place of the one with the receipt `earlier`, secrets shown.
@@ -111,7 +122,7 @@ pub(crate) async fn preview_of_edit(
         // As above.
         let _told = channel.send(&message, &cx).await;
     }
-    preview.written_down(kind, &[])
+    preview.written_down(kind, None)
 }
 
 /// The id that a delivery of `message` to a channel named `preview` would have.

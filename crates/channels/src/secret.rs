@@ -83,14 +83,24 @@ fn collect(schema: &Value, value: &toml::Value, found: &mut Vec<String>) {
         collect(form, value, found);
     }
     match value {
-        toml::Value::String(text) if schema.get("writeOnly") == Some(&Value::Bool(true)) => {
+        toml::Value::String(text) if is_secret(schema) => {
             let parts = secret_parts(text);
             if schema.get("template") == Some(&Value::Bool(true)) {
                 found.extend(parts.iter().flat_map(|part| pieces(part)));
             }
+            // What a secret file in JSON holds is secret: far ends repeat its fields.
+            if let Ok(json @ (Value::Object(_) | Value::Array(_))) = serde_json::from_str(text) {
+                found.extend(leaves(&json).iter().flat_map(|leaf| secret_parts(leaf)));
+            }
             found.extend(parts);
         }
         toml::Value::String(text) => found.extend(login_in(text)),
+        toml::Value::Table(table) if is_secret(schema) => {
+            table.values().for_each(|value| collect(schema, value, found));
+        }
+        toml::Value::Array(items) if is_secret(schema) => {
+            items.iter().for_each(|item| collect(schema, item, found));
+        }
         toml::Value::Table(table) => {
             let text = |name| table.get(name).and_then(toml::Value::as_str);
             if let (Some(user), Some(password)) = (text("user"), text("password")) {
@@ -109,6 +119,20 @@ fn collect(schema: &Value, value: &toml::Value, found: &mut Vec<String>) {
             }
         }
         _ => {}
+    }
+}
+
+fn is_secret(schema: &Value) -> bool {
+    schema.get("writeOnly") == Some(&Value::Bool(true))
+}
+
+/// The texts in `value`.
+fn leaves(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(leaves).collect(),
+        Value::Object(fields) => fields.values().flat_map(leaves).collect(),
+        _ => Vec::new(),
     }
 }
 

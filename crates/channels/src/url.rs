@@ -65,6 +65,8 @@ const GENERAL: &[(&str, SaysNothing)] = &[
     ("rto", |_| false),
     ("tz", |_| false),
     ("store", |_| true),
+    ("tag", |_| false),
+    ("tags", |_| false),
     ("retry", |value| value == "0"),
     ("wait", |_| false),
     ("optional", |value| !is_yes(value)),

@@ -9,6 +9,8 @@
 mod declaration;
 #[path = "conformance/failures.rs"]
 mod failures;
+#[path = "conformance/hiding.rs"]
+mod hiding;
 #[path = "conformance/requests.rs"]
 mod requests;
 mod sample;
@@ -59,6 +61,8 @@ const CHECKS: &[(&str, For, Check)] = &[
     ("sends_the_recorded_requests", For::All, requests::sends_the_recorded_requests),
     ("previews_tell_the_truth", For::Http, requests::previews_tell_the_truth),
     ("previews_keep_secrets", For::All, requests::previews_keep_secrets),
+    ("previews_hide_any_secret", For::All, hiding::previews_hide_any_secret),
+    ("previews_of_addresses_hide_secrets", For::Urls, hiding::previews_of_addresses_hide_secrets),
     ("odd_text_arrives_literally", For::All, requests::odd_text_arrives_literally),
     (
         "markdown_arrives_as_the_far_end_reads_it",

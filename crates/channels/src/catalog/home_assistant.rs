@@ -47,8 +47,8 @@ struct HomeAssistant {
     server: Address,
     /// Long-lived access token.
     token: Secret,
-    /// Service that notifies: one of the domain `notify`, or another one as `domain.service`. Several get a message
-    /// each.
+    /// Service that notifies: one of the domain `notify`, or another one as `domain.service`, with its own targets
+    /// behind a colon where it has some: `telegram:family,ops`. Several get a message each.
     service: Option<Targets<String>>,
     /// Id of the notification, so that each message takes the place of the last one.
     notification_id: Option<String>,

@@ -67,8 +67,15 @@ struct WxPusher {
 }
 
 fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
-    let token = url.parameter("token").or_else(|| url.authority());
-    let token = token.ok_or_else(|| url.wrong("names no token"))?;
+    let (token, first) = (url.parameter("token"), url.authority());
+    let token = match token {
+        Some(token) => {
+            // The host is a place then.
+            url.path.splice(0..0, first);
+            token
+        }
+        None => first.ok_or_else(|| url.wrong("names no token"))?,
+    };
     let places = match url.targets() {
         Some(toml::Value::Array(places)) => places,
         place => place.into_iter().collect(),

@@ -18,7 +18,7 @@ pub(crate) fn only_far_ends_of_ones_own_are_judged_by_their_status() {
         _ => false,
     };
     let names: Vec<_> = kinds().iter().filter(by_status).map(|kind| kind.about.name).collect();
-    assert_eq!(names, ["cloudevents", "webhook_json", "webhook_template"]);
+    assert_eq!(names, ["apprise_webhook", "cloudevents", "webhook_json", "webhook_template"]);
 }
 
 pub(crate) fn example_builds(kind: &'static ChannelKind) {
