@@ -1,8 +1,8 @@
 //! What stands below a text because the far end has no place of its own for it.
 
-use deskbell_core::{Message, event::Format};
+use deskbell_core::{Message, attachment::Attachment, event::Format};
 
-use crate::channel::ChannelKind;
+use crate::{channel::ChannelKind, render::Dialect};
 
 /// A line below the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,18 @@ impl Line {
         Self { shows: link.to_owned(), written }
     }
 
+    /// The line for a file that stands at `url`.
+    pub(crate) fn file_at(attachment: &Attachment, url: &str, format: Format) -> Self {
+        let Self { shows, written } = Self::link(url, format);
+        Self { shows, written: format!("{}: {written}", name(attachment, format)) }
+    }
+
+    /// The line for a file that does not go out, with its size or the reason.
+    pub(crate) fn file(attachment: &Attachment, facts: &str, format: Format) -> Self {
+        let written = format!("{} ({facts})", name(attachment, format));
+        Self { shows: written.clone(), written }
+    }
+
     /// Whether `text` says it already, and not as the start of something longer.
     pub(crate) fn is_in(&self, text: &str) -> bool {
         let goes_on = |c: char| c.is_alphanumeric() || "/#&=%-_~+@".contains(c);
@@ -35,6 +47,16 @@ impl Line {
                 (next, _) => !next.is_some_and(goes_on),
             }
         })
+    }
+}
+
+/// What a file is called in a text of this format.
+fn name(attachment: &Attachment, format: Format) -> String {
+    match format {
+        Format::Text => format!("Attached: {}", attachment.name),
+        Format::Markdown => {
+            format!("Attached: {}", Dialect::ChatMarkdown.escaped(&attachment.name))
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     address::Address,
+    files::{Files, ReadFile},
     http::Http,
     manner::Manner,
     options,
@@ -69,6 +70,8 @@ pub struct SendContext {
     pub earlier: Vec<Arrived>,
     /// The pieces that have arrived by earlier attempts; the code around a channel reads them.
     pub arrived: Vec<Arrived>,
+    /// The files to send, as [`ChannelKind::files`] says: with the last part of the text, or one in a `send` of its own.
+    pub files: Vec<Arc<ReadFile>>,
     /// The time now, for signatures.
     pub now: Timestamp,
     /// How the user wants the channel to tell; the code around a channel reads it.
@@ -97,6 +100,7 @@ impl SendContext {
             edit: None,
             earlier: Vec::new(),
             arrived: Vec::new(),
+            files: Vec::new(),
             now,
             manner: Manner::default(),
             timeout: Self::TIMEOUT,
@@ -229,6 +233,10 @@ pub struct ChannelKind {
     pub variables: Option<Variables>,
     /// The longest link that its messages have a place of their own for, in bytes. The text says a longer one.
     pub link: usize,
+    /// How files go out with its messages.
+    pub files: Files,
+    /// How many addresses of files its messages have a place of their own for. The text says the others.
+    pub file_urls: usize,
     build: fn(toml::Table) -> Result<Box<dyn Channel>, ConfigError>,
     schema: fn() -> Schema,
 }
@@ -249,6 +257,8 @@ impl ChannelKind {
             urls: None,
             variables: None,
             link: 0,
+            files: Files::Not,
+            file_urls: 0,
             build: build::<C>,
             schema: || schema_for!(C),
         }
@@ -267,6 +277,16 @@ impl ChannelKind {
     /// The same kind, whose messages have a place of their own for links of at most `bytes`.
     pub const fn with_links_up_to(self, bytes: usize) -> Self {
         Self { link: bytes, ..self }
+    }
+
+    /// The same kind, whose messages go out with files.
+    pub const fn with_files(self, files: Files) -> Self {
+        Self { files, ..self }
+    }
+
+    /// The same kind, whose messages have a place of their own for as many addresses of files.
+    pub const fn with_file_urls(self, count: usize) -> Self {
+        Self { file_urls: count, ..self }
     }
 
     /// Whether its messages have a place of their own for `link`.

@@ -1,5 +1,7 @@
 //! What happens around a channel's one attempt: the places, the parts, the edit in place, the time.
 
+use std::sync::Arc;
+
 use deskbell_core::{
     Message,
     delivery::{Arrived, Failure, Mark, Receipt},
@@ -8,6 +10,7 @@ use deskbell_core::{
 use crate::{
     below,
     channel::{Channel, ChannelKind, SendContext, SendError},
+    files::{self, Files, Gathered, ReadFile},
     fit,
     manner::Manner,
 };
@@ -47,10 +50,13 @@ pub async fn deliver(
 ) -> Delivered {
     let mut arrived = cx.arrived.clone();
     let attempt = Box::pin(attempt(kind, channel, message, cx, &mut arrived));
-    let failure = match tokio::time::timeout(cx.timeout, attempt).await {
+    let places = u32::try_from(channel.targets().len()).unwrap_or(u32::MAX);
+    let for_files = kind.time_for(&message.attachments).saturating_mul(places);
+    let patience = cx.timeout.saturating_add(for_files);
+    let failure = match tokio::time::timeout(patience, attempt).await {
         Ok(outcome) => outcome.err(),
         Err(_) => {
-            let limit = cx.timeout.as_secs_f64();
+            let limit = patience.as_secs_f64();
             Some(SendError::temporary(format!("no answer within {limit} s")))
         }
     };
@@ -69,51 +75,88 @@ async fn attempt(
     arrived: &mut Vec<Arrived>,
 ) -> Result<(), SendError> {
     let mut done = cx.arrived.clone();
-    for Piece { target, place, part, message } in pieces(kind, channel, message, cx.manner) {
-        let text = mark(&message);
+    let attached = files::gather(kind, message, cx.manner).await;
+    for piece in pieces(kind, channel, message, &attached, cx.manner) {
+        let text = piece.mark();
+        let Piece { target, place, part, message, files, is_file } = piece;
         if let Some(at) = done.iter().position(|it| (it.place, it.text) == (place, text)) {
             done.remove(at);
             continue;
         }
         // A step is one part where it is edited, so the place is enough.
-        let earlier = cx.earlier.iter().find(|it| it.place == place && kind.about.edits);
+        let earlier =
+            cx.earlier.iter().find(|it| it.place == place && kind.about.edits && !is_file);
         let edit = earlier.map(|earlier| earlier.receipt.clone());
-        let cx = SendContext { target, part, edit, ..cx.clone() };
+        let cx = SendContext { target, part, edit, files, ..cx.clone() };
         let receipt = send_or_replace(channel, &message, cx).await?;
         arrived.push(Arrived { place, text, receipt });
     }
     Ok(())
 }
 
-/// What tells a part from the others of its message.
-fn mark(part: &Message) -> Mark {
-    Mark::of(&format!("{}\n{}", part.title.as_deref().unwrap_or_default(), part.body))
-}
-
-/// What one `send` tells: a part of the message for one place.
+/// What one `send` tells: a part of the message for one place, or one of its files.
 pub(crate) struct Piece {
     pub(crate) target: usize,
     pub(crate) place: Mark,
     pub(crate) part: usize,
     pub(crate) message: Message,
+    /// The files that go out with it.
+    pub(crate) files: Vec<Arc<ReadFile>>,
+    /// Whether it is a file and no text.
+    pub(crate) is_file: bool,
 }
 
-/// The pieces of `message`, in the order in which they are sent.
+impl Piece {
+    /// What tells it from the others of its message.
+    fn mark(&self) -> Mark {
+        match self.files.first().filter(|_| self.is_file) {
+            Some(file) => Mark::of(&format!("file {} {}", file.bytes.len(), file.name)),
+            None => {
+                let title = self.message.title.as_deref().unwrap_or_default();
+                Mark::of(&format!("{title}\n{}", self.message.body))
+            }
+        }
+    }
+}
+
+/// The pieces of `message`, in the order in which they are sent: the texts to all places first, then the files.
 pub(crate) fn pieces(
     kind: &ChannelKind,
     channel: &dyn Channel,
     message: &Message,
+    attached: &Gathered,
     manner: Manner,
 ) -> Vec<Piece> {
     let mut told = manner.told(message);
-    let below = below::lines(kind, &told);
+    let mut below = below::lines(kind, &told);
+    below.extend(attached.below.iter().cloned());
     told.link = told.link.filter(|link| kind.link == 0 || kind.has_place_for(link));
     let parts = fit::parts(&kind.about, &told, &below, manner.overflow);
-    let to = |(target, place)| {
-        let numbered = (1..).zip(parts.iter().cloned());
-        numbered.map(move |(part, message)| Piece { target, place, part, message })
+    let (count, none) = (parts.len(), Vec::new());
+    let (within, after) = match kind.files {
+        Files::Not => (&none, &none),
+        Files::Within(_) => (&attached.files, &none),
+        Files::After(_) => (&none, &attached.files),
     };
-    channel.targets().into_iter().enumerate().flat_map(to).collect()
+    let texts = |&(target, place): &(usize, Mark)| {
+        (1..).zip(parts.iter().cloned()).map(move |(part, message)| {
+            let files = if part == count { within.clone() } else { Vec::new() };
+            Piece { target, place, part, message, files, is_file: false }
+        })
+    };
+    let told = &told;
+    let files = |&(target, place): &(usize, Mark)| {
+        (count + 1..).zip(after.iter().cloned()).map(move |(part, file)| Piece {
+            target,
+            place,
+            part,
+            message: told.clone(),
+            files: vec![file],
+            is_file: true,
+        })
+    };
+    let places: Vec<_> = channel.targets().into_iter().enumerate().collect();
+    places.iter().flat_map(texts).chain(places.iter().flat_map(files)).collect()
 }
 
 /// Sends `message`; where it was to be an edit and that is refused for good, it is sent anew.

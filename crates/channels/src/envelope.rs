@@ -3,7 +3,10 @@
 //! Readers meet new fields from time to time and must ignore those they do not know; a field that is there keeps its
 //! meaning as long as `version` is 1.
 
-use deskbell_core::{Message, Source};
+use deskbell_core::{
+    Message, Source,
+    attachment::{Attachment, Place},
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -23,9 +26,29 @@ pub(crate) struct Envelope<'a> {
     body: &'a str,
     format: &'a str,
     link: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<Attached<'a>>,
     run: Option<Run<'a>>,
     data: Option<&'a Value>,
     source: Reporter<'a>,
+}
+
+/// Something that is attached. Files of the daemon's machine have no address.
+#[derive(Serialize)]
+struct Attached<'a> {
+    name: &'a str,
+    media_type: Option<&'a str>,
+    url: Option<&'a str>,
+}
+
+impl<'a> Attached<'a> {
+    fn of(attachment: &'a Attachment) -> Self {
+        let url = match &attachment.place {
+            Place::Url(url) => Some(url.as_str()),
+            Place::Path(_) => None,
+        };
+        Self { name: &attachment.name, media_type: attachment.media_type.as_deref(), url }
+    }
 }
 
 #[derive(Serialize)]
@@ -58,6 +81,7 @@ impl<'a> Envelope<'a> {
             body: &message.body,
             format: message.format.as_str(),
             link: message.link.as_deref(),
+            attachments: message.attachments.iter().map(Attached::of).collect(),
             run: message.run.as_ref().map(|run| Run {
                 run_id: run.id.as_str(),
                 event: run.phase.as_str(),

@@ -23,7 +23,9 @@ use serde_json::{Map, Value, json};
 use crate::{
     address::{Address, Proxy},
     channel::{ChannelKind, SendContext, SendError},
+    files::{FILE_TIME, ReadFile},
     guard::{self, Refused},
+    multipart,
     reply::{REPLY_LIMIT, Reply},
     secret::Secret,
     tls,
@@ -205,8 +207,9 @@ pub struct Request<'a> {
     address: Address,
     headers: HeaderMap,
     body: Vec<u8>,
-    /// What the body says, where that is not to be seen in it.
+    /// What a preview shows of a body that is no text.
     sealed: Option<String>,
+    timeout: Duration,
     proxy: Option<&'a Proxy>,
     /// What is wrong with it, said when it is sent.
     problem: Option<SendError>,
@@ -245,6 +248,7 @@ impl SendContext {
             headers,
             body: Vec::new(),
             sealed: None,
+            timeout: self.timeout,
             proxy: None,
             problem: None,
         };
@@ -330,6 +334,22 @@ impl<'a> Request<'a> {
         Self { sealed: Some(text), ..request.body("application/octet-stream", sealed) }
     }
 
+    /// Takes `file` as it is.
+    pub fn file(mut self, file: &ReadFile) -> Self {
+        self.sealed = Some(format!("[{} bytes]", file.bytes.len()));
+        self.body.clone_from(&file.bytes);
+        self.timeout = self.timeout.saturating_add(FILE_TIME);
+        self.header(CONTENT_TYPE.as_str(), &file.media_type)
+    }
+
+    /// Takes `fields` and, as `part`, `file` as a form.
+    pub fn form_with_file(mut self, fields: &[(&str, &str)], part: &str, file: &ReadFile) -> Self {
+        let form = multipart::form(fields, part, file, &self.cx.uuid());
+        (self.body, self.sealed) = (form.bytes, Some(form.shown));
+        self.timeout = self.timeout.saturating_add(FILE_TIME);
+        self.header(CONTENT_TYPE.as_str(), &form.content_type)
+    }
+
     /// Sends the request; an answer other than 2xx is a failure.
     ///
     /// # Errors
@@ -379,7 +399,7 @@ impl<'a> Request<'a> {
             .client(Way::to(&address, self.proxy))?
             .request(self.method, address.url().clone())
             .headers(self.headers)
-            .timeout(self.cx.timeout)
+            .timeout(self.timeout)
             .body(self.body);
         let response = request.send().await.map_err(|error| failed(&error.without_url()))?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());

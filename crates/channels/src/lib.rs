@@ -11,6 +11,7 @@ pub mod url;
 
 mod below;
 pub mod deliver;
+pub mod files;
 mod fit;
 pub mod manner;
 pub mod preview;
@@ -35,6 +36,7 @@ pub mod mail;
 mod mail_api;
 mod mail_url;
 mod mail_variables;
+mod multipart;
 pub mod reply;
 pub mod secret;
 mod syslog;

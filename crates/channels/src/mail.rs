@@ -14,7 +14,7 @@ use deskbell_core::{
     text::{self, Unit},
 };
 use lettre::message::{
-    Mailbox, MultiPart, SinglePart,
+    Attachment, Mailbox, MultiPart, SinglePart,
     header::{ContentType, HeaderName, HeaderValue},
 };
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -22,6 +22,7 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 
 use crate::{
     channel::{SendContext, SendError},
+    files::ReadFile,
     render::Dialect,
 };
 
@@ -133,12 +134,27 @@ pub(crate) fn compose(
     mail = head.bcc.iter().fold(mail, |mail, to| mail.bcc(to.0.clone()));
     mail = head.reply_to.iter().fold(mail, |mail, to| mail.reply_to(to.0.clone()));
     let part = |kind, body: String| SinglePart::builder().header(kind).body(body);
+    let boundary = format!("deskbell-{}", fingerprint(&cx.id()));
     let body = MultiPart::alternative()
-        .boundary(format!("deskbell-{}", fingerprint(&cx.id())))
+        .boundary(boundary.clone())
         .singlepart(part(ContentType::TEXT_PLAIN, Dialect::Plain.body(message)))
         .singlepart(part(ContentType::TEXT_HTML, page(message)));
+    let body = if cx.files.is_empty() {
+        body
+    } else {
+        let mixed =
+            MultiPart::mixed().boundary(boundary.replacen('-', "-files-", 1)).multipart(body);
+        cx.files.iter().fold(mixed, |mixed, file| mixed.singlepart(attachment(file)))
+    };
     mail.multipart(body)
         .map_err(|error| SendError::permanent(format!("cannot write a mail: {error}")))
+}
+
+fn attachment(file: &ReadFile) -> SinglePart {
+    let kind = ContentType::parse(&file.media_type).ok();
+    let kind = kind.or_else(|| ContentType::parse("application/octet-stream").ok());
+    let kind = kind.unwrap_or(ContentType::TEXT_PLAIN);
+    Attachment::new(file.name.clone()).body(file.bytes.clone(), kind)
 }
 
 /// What the head of a mail says beside who writes to whom, when and on what.

@@ -18,6 +18,7 @@ pub use crate::{
         About, Channel, ChannelKind, ConfigError, Limits, SendContext, SendError, Transport,
     },
     fields::present,
+    files::Files,
     http::Request,
     lent::LentToken,
     render::{Dialect, mark},

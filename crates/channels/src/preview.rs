@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     channel::{Channel, ChannelKind, SendContext, Transport},
     deliver::{Piece, pieces},
+    files,
     http::Http,
     manner::Manner,
     secret,
@@ -89,10 +90,13 @@ pub async fn preview(
     show_secrets: bool,
 ) -> Value {
     let preview = Preview::of(kind);
-    for Piece { target, part, message, .. } in pieces(kind, channel, message, manner) {
+    let attached = files::gather(kind, message, manner).await;
+    for piece in pieces(kind, channel, message, &attached, manner) {
+        let Piece { target, part, message, files, .. } = piece;
         let cx = SendContext {
             target,
             part,
+            files,
             preview: Some(preview.clone()),
             ..SendContext::new(delivery(&message), now, Http::default())
         };

@@ -269,7 +269,8 @@ mod tests {
             "<h3>Build <em>failed</em></h3>\n<p>See <strong>the log</strong> at \
              <a href=\"https://ci.example.com/a?b=1&amp;c=2\">CI</a>:<br>\nline two</p>\n\
              <ul><li>one <code>x&lt;y</code></li><li>two<ol><li>inner</li></ol></li></ul>\n\
-             <blockquote><p>quoted</p></blockquote>\n<pre>let a = 1 &lt; 2;</pre>",
+             <blockquote><p>quoted</p></blockquote>\n\
+             <pre><code class=\"language-rust\">let a = 1 &lt; 2;</code></pre>",
         );
     }
 

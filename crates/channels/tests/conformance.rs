@@ -73,6 +73,7 @@ const CHECKS: &[(&str, For, Check)] = &[
     ("long_text_stays_within_limits", For::Limited, requests::long_text_stays_within_limits),
     ("long_text_goes_out_whole", For::All, requests::long_text_goes_out_whole),
     ("a_link_is_told_however_long_the_text_is", For::All, requests::a_link_is_told),
+    ("attachments_are_told", For::All, requests::attachments_are_told),
     (
         "a_step_takes_the_place_of_the_last",
         For::Edits,

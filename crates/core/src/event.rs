@@ -7,8 +7,15 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::{
-    context::Context, delivery::ChannelName, field::Invalid, level::Level, link, run::RunStep,
-    source::Source, text,
+    attachment::{ATTACHMENTS_LIMIT, Attachment},
+    context::Context,
+    delivery::ChannelName,
+    field::Invalid,
+    level::Level,
+    link,
+    run::RunStep,
+    source::Source,
+    text,
 };
 
 /// Longest text of an event, in bytes. Longer reports are refused.
@@ -93,10 +100,12 @@ pub struct Content {
     pub data: Option<Value>,
     /// The address that belongs to it.
     pub link: Option<String>,
+    /// The files that belong to it.
+    pub attachments: Vec<Attachment>,
 }
 
 impl Content {
-    /// Checks the bounds of title, text, link and data; `text_field` is what the caller calls the text.
+    /// Checks the bounds of title, text, link, attachments and data; `text_field` is what the caller calls the text.
     ///
     /// # Errors
     /// Names the first field that is empty, too long or too deep.
@@ -118,6 +127,14 @@ impl Content {
         }
         if let Some(link) = &self.link {
             link::check("link", link)?;
+        }
+        if self.attachments.len() > ATTACHMENTS_LIMIT {
+            let given = format!("{} items long", self.attachments.len());
+            let expected = format!("at most {ATTACHMENTS_LIMIT} items");
+            return Err(Invalid::value("attachments", given, expected));
+        }
+        for (index, attachment) in self.attachments.iter().enumerate() {
+            attachment.check(&format!("attachments.{index}"))?;
         }
         self.data.as_ref().map_or(Ok(()), check_data)
     }
@@ -258,6 +275,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::attachment::Place;
 
     proptest! {
         #[test]
@@ -310,6 +328,10 @@ mod tests {
             &Content { link: Some("file:///etc/passwd".to_owned()), ..content("a") },
             Some("link"),
         );
+        let file = Attachment::new(Place::Path("/a".to_owned()), None, None);
+        let attached = |count| Content { attachments: vec![file.clone(); count], ..content("a") };
+        check(&attached(ATTACHMENTS_LIMIT), None);
+        check(&attached(ATTACHMENTS_LIMIT + 1), Some("attachments"));
         let deep = (0..40).fold(json!(1), |inner, _| json!([inner]));
         check(&Content { data: Some(deep), ..content("a") }, Some("data"));
     }

@@ -6,6 +6,7 @@
 
 pub mod field;
 
+pub mod attachment;
 pub mod context;
 pub mod event;
 pub mod level;

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
+    attachment::Attachment,
     context::Context,
     event::{Event, EventId, Format, Kind},
     group::Digest,
@@ -37,6 +38,8 @@ pub struct Message {
     pub format: Format,
     /// An address that belongs to the message.
     pub link: Option<String>,
+    /// The files that belong to the message.
+    pub attachments: Vec<Attachment>,
     /// The run that it is a step of.
     pub run: Option<RunFacts>,
     /// Structured data as it was reported.
@@ -89,6 +92,7 @@ impl Message {
             body,
             format: event.content.format,
             link: given.or_else(|| event.content.data.as_ref().and_then(link::named)),
+            attachments: event.content.attachments.clone(),
             run,
             data: event.content.data.clone(),
         }

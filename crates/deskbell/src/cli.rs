@@ -3,6 +3,7 @@
 //! One file per command holds its arguments and what it does. Data goes to stdout, everything else to stderr.
 
 mod argument;
+mod attach;
 mod channel;
 mod client;
 mod completions;

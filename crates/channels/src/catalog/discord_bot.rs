@@ -5,7 +5,7 @@ use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 
-use crate::prelude::*;
+use crate::{files::ReadFile, prelude::*};
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<DiscordBot>(About {
     name: "discord_bot",
@@ -40,7 +40,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<DiscordBot>(About {
         token = "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ.ZnCjm1XVW7vRze4b7Cq4se7kKWs"
         channel_id = "1456789012345678901"
     "#,
-});
+})
+.with_files(FILES);
 
 /// What Discord's answers mean, to bots and to webhooks.
 pub(super) const VERDICT: Verdict = Verdict {
@@ -112,6 +113,20 @@ impl JsonSchema for Snowflake {
     }
 }
 
+/// What every server takes, boosted or not.
+pub(super) const FILES: Files = Files::After(10 * 1024 * 1024);
+
+/// A new message that is nothing but a file.
+pub(super) fn with_file<'a>(request: Request<'a>, file: &ReadFile, fields: &Value) -> Request<'a> {
+    // The text rang already.
+    let mut payload =
+        json!({ "flags": SUPPRESS_NOTIFICATIONS, "allowed_mentions": { "parse": [] } });
+    if let (Some(payload), Some(fields)) = (payload.as_object_mut(), fields.as_object()) {
+        payload.extend(fields.clone().into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    request.form_with_file(&[("payload_json", &payload.to_string())], "files[0]", file)
+}
+
 /// Shows no preview of links.
 const SUPPRESS_EMBEDS: u32 = 1 << 2;
 
@@ -151,6 +166,13 @@ impl Channel for DiscordBot {
         let messages = Address::parse("https://discord.com/api/v10/channels")
             .expect("a constant address")
             .at(&[channel, "messages"]);
+        let login = format!("Bot {}", self.token.expose());
+        if let Some(file) = cx.files.first() {
+            let id = format!("{} {channel} {}", message.event, cx.part);
+            let fields = json!({ "nonce": nonce(&id), "enforce_nonce": true });
+            let request = cx.post(&messages).header("authorization", &login);
+            return with_file(request, file, &fields).delivered(&KIND).await;
+        }
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.as_deref());
         let (request, body) = match earlier {
             Some(id) => (cx.patch(&messages.at(&[id])), edit(message)),
@@ -165,7 +187,6 @@ impl Channel for DiscordBot {
                 (cx.post(&messages), body)
             }
         };
-        let login = format!("Bot {}", self.token.expose());
         request.header("authorization", &login).json(&body).delivered(&KIND).await
     }
 }

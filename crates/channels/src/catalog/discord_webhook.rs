@@ -31,6 +31,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<DiscordWebhook>(About {
         url = "https://discord.com/api/webhooks/1456789012345678901/9f86d081884c7d659a2feaa0c55ad015"
     "#,
 })
+.with_files(discord_bot::FILES)
 .with_urls(Urls {
     schemes: &["discord"],
     native: &[
@@ -108,20 +109,23 @@ impl Channel for DiscordWebhook {
             Some(thread) => address.with("thread_id", thread.as_str()),
             None => address,
         };
+        let avatar = self.avatar_url.as_ref().map(|avatar| avatar.url().as_str());
+        let name = json!({ "username": self.username, "avatar_url": avatar });
+        // Without `wait` Discord answers before it has looked at the message, and gives no id.
+        let new = in_thread(self.url.clone()).with("wait", "true");
+        if let Some(file) = cx.files.first() {
+            return discord_bot::with_file(cx.post(&new), file, &name).delivered(&KIND).await;
+        }
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.as_deref());
         if let Some(id) = earlier {
             let address = in_thread(self.url.at(&["messages", id]));
             return cx.patch(&address).json(&discord_bot::edit(message)).delivered(&KIND).await;
         }
         let mut body = discord_bot::post(message);
-        if let Some(fields) = body.as_object_mut() {
-            fields.insert("username".to_owned(), json!(self.username));
-            let avatar = self.avatar_url.as_ref().map(|avatar| avatar.url().as_str());
-            fields.insert("avatar_url".to_owned(), json!(avatar));
+        if let (Some(fields), Value::Object(name)) = (body.as_object_mut(), name) {
+            fields.extend(name);
         }
-        // Without `wait` Discord answers before it has looked at the message, and gives no id.
-        let address = in_thread(self.url.clone()).with("wait", "true");
-        cx.post(&address).json_without_nulls(body).delivered(&KIND).await
+        cx.post(&new).json_without_nulls(body).delivered(&KIND).await
     }
 }
 

@@ -1,3 +1,5 @@
+use deskbell_core::attachment::Place;
+
 use crate::prelude::*;
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
@@ -24,6 +26,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
         token = "tk_AgQdq7mVBoFD37zQVN29RhuMzNIz2"
     "#,
 })
+.with_files(Files::After(15_000_000))
+.with_file_urls(1)
 .with_links()
 .with_urls(Urls {
     schemes: &["ntfy", "ntfys"],
@@ -200,10 +204,20 @@ impl Channel for Ntfy {
             Level::Error => (4, Some("x")),
             Level::Critical | Level::Alert | Level::Emergency => (5, Some("rotating_light")),
         };
+        if let Some(file) = cx.files.first() {
+            let address = self.server.at(&[&self.topic.at(cx).0]).with("filename", &file.name);
+            // The text rang already.
+            let address = address.with("priority", "2");
+            return self.logged_in(cx.put(&address)).file(file).delivered(&KIND).await;
+        }
         // A message with the id of an earlier one takes its place, so a repeat is not seen twice.
         let own_id = format!("{}-{}", message.event, cx.part);
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.clone());
         let own_tags = self.tags.iter().map(String::as_str);
+        let attached = message.attachments.iter().find_map(|attachment| match &attachment.place {
+            Place::Url(url) => Some((url.as_str(), attachment.name.as_str())),
+            Place::Path(_) => None,
+        });
         let publication = present(json!({
             "topic": self.topic.at(cx).0,
             "title": message.title,
@@ -213,20 +227,26 @@ impl Channel for Ntfy {
             "tags": tag.into_iter().chain([message.context.as_str()]).chain(own_tags).collect::<Vec<_>>(),
             "click": message.link.as_ref().or(self.click.as_ref()),
             "icon": self.icon.as_ref().map(|icon| icon.url().as_str()),
-            "attach": self.attach.as_ref().map(|file| file.url().as_str()),
-            "filename": self.filename,
+            "attach": attached.map(|(url, _)| url).or(self.attach.as_ref().map(|file| file.url().as_str())),
+            "filename": attached.map(|(_, name)| name).or(self.filename.as_deref()),
             "email": self.email,
             "delay": self.delay,
             "sequence_id": earlier.unwrap_or(own_id),
         }));
-        let mut request = cx.post(&self.server).bearer(self.token.as_ref());
-        if let (Some(user), Some(password)) = (&self.user, &self.password) {
-            request = request.basic(user, password);
-        }
+        let mut request = self.logged_in(cx.post(&self.server));
         if let Some(actions) = &self.actions {
             // In the body it would have to be JSON.
             request = request.header("x-actions", actions);
         }
         request.json(&publication).delivered(&KIND).await
+    }
+}
+
+impl Ntfy {
+    fn logged_in<'a>(&self, request: Request<'a>) -> Request<'a> {
+        match (&self.user, &self.password) {
+            (Some(user), Some(password)) => request.basic(user, password),
+            _ => request.bearer(self.token.as_ref()),
+        }
     }
 }

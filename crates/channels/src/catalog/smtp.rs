@@ -35,6 +35,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Smtp>(About {
         to = ["ada@example.com", "Grace <grace@example.com>"]
     "#,
 })
+// Servers take 25 MB as a rule, and in a mail a file grows by a third.
+.with_files(Files::Within(15_000_000))
 .with_urls(Urls {
     schemes: &["mailto", "mailtos"],
     examples: &[

@@ -1,6 +1,7 @@
+use deskbell_core::delivery::Failure;
 use serde::Serialize;
 
-use crate::prelude::*;
+use crate::{files::ReadFile, prelude::*};
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Telegram>(About {
     name: "telegram",
@@ -33,6 +34,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Telegram>(About {
         chat_id = -1001234567890
     "#,
 })
+.with_files(Files::After(50_000_000))
 .with_urls(Urls {
     schemes: &["tgram"],
     examples: &["tgram://110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw/-1001234567890"],
@@ -134,6 +136,9 @@ impl Channel for Telegram {
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
+        if let Some(file) = cx.files.first() {
+            return self.hand_over(file, cx).await;
+        }
         let html = KIND.about.dialect.titled(message);
         match self.tell(message, html, Some("HTML"), cx).await {
             // Better without marks than not at all.
@@ -177,6 +182,40 @@ impl Telegram {
         self.call("sendMessage", &call, cx).await
     }
 
+    /// Sends a picture to be seen at once, and any other file to be opened.
+    async fn hand_over(&self, file: &ReadFile, cx: &SendContext) -> Result<Receipt, SendError> {
+        let is_picture = matches!(file.media_type.as_str(), "image/png" | "image/jpeg")
+            && file.bytes.len() <= PHOTO_LIMIT;
+        if is_picture {
+            match self.upload("sendPhoto", "photo", file, cx).await {
+                // It is too wide or too high for a photo.
+                Err(SendError { failure: Failure::Permanent, .. }) => {}
+                outcome => return outcome,
+            }
+        }
+        self.upload("sendDocument", "document", file, cx).await
+    }
+
+    async fn upload(
+        &self,
+        method: &str,
+        part: &str,
+        file: &ReadFile,
+        cx: &SendContext,
+    ) -> Result<Receipt, SendError> {
+        let chat = match self.chat_id.at(cx) {
+            ChatId::Number(number) => number.to_string(),
+            ChatId::Name(name) => name.clone(),
+        };
+        let topic = self.topic.map(|topic| topic.to_string());
+        // The text rang already.
+        let mut fields = vec![("chat_id", chat.as_str()), ("disable_notification", "true")];
+        fields.extend(topic.as_deref().map(|topic| ("message_thread_id", topic)));
+        let address = self.api.at(&[&format!("bot{}", self.token.expose()), method]);
+        let request = cx.post(&address).via(self.proxy.as_ref());
+        request.form_with_file(&fields, part, file).delivered(&KIND).await
+    }
+
     async fn call(
         &self,
         method: &str,
@@ -188,6 +227,9 @@ impl Telegram {
         KIND.verdict().judge(KIND.about.title, &reply).map_err(|error| not_taken(&reply, error))
     }
 }
+
+/// The largest file that is sent as a photo, in bytes.
+const PHOTO_LIMIT: usize = 10_000_000;
 
 /// The parameters of `sendMessage` and `editMessageText`.
 #[derive(Serialize)]

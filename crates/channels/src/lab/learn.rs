@@ -121,6 +121,7 @@ fn samples(sample: &Message) -> Vec<Message> {
         title: Some(shape::TITLE.to_owned()),
         body: shape::TEXT.to_owned(),
         link: None,
+        attachments: Vec::new(),
         data: None,
         run: phase.map(|phase| RunFacts {
             id: "sample-run".parse().expect("a plain word is the id of a run"),

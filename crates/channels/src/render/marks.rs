@@ -66,13 +66,7 @@ pub(super) const TELEGRAM: Marks = Marks {
     bullet: Some("• "),
     escape: html,
     escape_code: html,
-    pre: |code, language| {
-        if language.is_empty() {
-            format!("<pre>{code}</pre>")
-        } else {
-            format!("<pre><code class=\"language-{language}\">{code}</code></pre>")
-        }
-    },
+    pre,
     quote: |parts| format!("<blockquote>{parts}</blockquote>"),
     link: anchor,
     ..PLAIN
@@ -94,7 +88,7 @@ pub(super) const HTML: Marks = Marks {
     between: "\n",
     escape: html,
     escape_code: html,
-    pre: |code, _| format!("<pre>{code}</pre>"),
+    pre,
     quote: |parts| format!("<blockquote>{parts}</blockquote>"),
     link: anchor,
 };
@@ -254,6 +248,15 @@ pub(super) const ADAPTIVE_CARD: Marks = Marks {
 
 fn html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// A block of code with its language, as HTML names it (HTML, "The code element").
+fn pre(code: &str, language: &str) -> String {
+    if language.is_empty() {
+        format!("<pre>{code}</pre>")
+    } else {
+        format!("<pre><code class=\"language-{language}\">{code}</code></pre>")
+    }
 }
 
 fn anchor(label: &str, address: &str) -> String {

@@ -69,6 +69,11 @@ const REPORT_FIELDS: &[Field] = &[
     field("format", Value::is_string, "text or markdown"),
     field("data", |_| true, "anything"),
     field("link", Value::is_string, "a web address"),
+    field(
+        "attachments",
+        is_list_of_attachments,
+        "a list of objects with `path` or `url`, `name` and `media_type`",
+    ),
     field("to", is_list_of_texts, "a list of channel names"),
     field("run", Value::is_object, "an object with id and phase"),
     field("source", Value::is_object, "an object with client, session, project and host"),
@@ -101,6 +106,18 @@ const PREVIEW_FIELDS: &[Field] = &[
 
 fn is_list_of_texts(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
+}
+
+fn is_list_of_attachments(value: &Value) -> bool {
+    let known = ["name", "media_type", "path", "url"];
+    let is_one = |item: &Value| {
+        item.as_object().is_some_and(|fields| {
+            fields.iter().all(|(name, value)| {
+                known.contains(&name.as_str()) && (value.is_string() || value.is_null())
+            })
+        })
+    };
+    value.as_array().is_some_and(|items| items.iter().all(is_one))
 }
 
 /// Says what is wrong with `body`, which could not be read for `error`.

@@ -72,6 +72,7 @@ pub(super) async fn preview(
         format: body.format.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
         data: None,
         link: body.link,
+        attachments: Vec::new(),
     };
     let level = body.level.as_deref().map_or(Ok(Kind::Push.level()), str::parse)?;
     let now = app.clock.now();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use deskbell_core::{
     Context, Invalid, Source,
+    attachment::Place,
     event::{Content, Kind},
     run::{Phase, Progress, RunStep},
 };
@@ -15,7 +16,7 @@ use serde_json::Value;
 use super::{
     explain::{REPORT, explain},
     problem::Problem,
-    wire::{LevelName, SourceBody},
+    wire::{AttachmentBody, LevelName, SourceBody, attachments},
 };
 use crate::{
     auth::Identity,
@@ -60,6 +61,10 @@ pub(crate) struct ReportBody<'a> {
     /// A web address that belongs to it. Without it, `artifact_url`, `url` or `link` of `data` is taken for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
+    /// Files that belong to it. Channels that take files get them; the others say what they are called and where they
+    /// are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_none")]
+    pub attachments: Vec<AttachmentBody<'a>>,
     /// Channels to push to, whatever the routes say.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_none")]
     pub to: Vec<String>,
@@ -76,7 +81,7 @@ pub(crate) struct ReportBody<'a> {
 }
 
 /// A list; `null` is none of it, as in every other field.
-fn or_none<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<String>, D::Error> {
+fn or_none<'de, D: Deserializer<'de>, T: Deserialize<'de>>(list: D) -> Result<Vec<T>, D::Error> {
     Option::deserialize(list).map(Option::unwrap_or_default)
 }
 
@@ -150,6 +155,12 @@ fn report(body: ReportBody<'_>, reporter: &Reporter<'_>) -> Result<Report, Inval
     let level = body.level.as_deref().map_or(Ok(kind.level()), str::parse)?;
     let source = body.source.map(Source::from).unwrap_or_default();
     let is_own = reporter.identity == Identity::LOCAL;
+    let attachments = attachments(&body.attachments)?;
+    let path = attachments.iter().position(|attachment| matches!(attachment.place, Place::Path(_)));
+    if let Some(index) = path.filter(|_| !is_own) {
+        let expected = "`url`; files of this machine are for its own user, over the local socket";
+        return Err(Invalid::value(&format!("attachments.{index}.path"), "given", expected));
+    }
     let folder = source.project.as_ref().filter(|_| is_own).map(PathBuf::from);
     Ok(Report {
         key: key(body.key, reporter)?,
@@ -165,6 +176,7 @@ fn report(body: ReportBody<'_>, reporter: &Reporter<'_>) -> Result<Report, Inval
             format: body.format.as_deref().map(str::parse).transpose()?.unwrap_or_default(),
             data: body.data,
             link: body.link,
+            attachments,
         },
         text_field,
         at_once: false,
@@ -240,6 +252,28 @@ mod tests {
         assert_eq!((report.level, report.context.as_str()), (Level::Info, "llm"));
         assert_eq!(report.source.client.as_deref(), Some("curl"));
         assert_eq!(accepted(&json!({ "message": "hello" })).text_field, "message");
+    }
+
+    #[test]
+    fn only_the_daemons_own_user_names_files_of_its_machine_row_116() {
+        let report = |attachments| json!({ "text": "a", "attachments": attachments });
+        let path = report(json!([{ "path": "/home/a/shot.png" }]));
+        let given = accepted(&path).content.attachments;
+        assert_eq!(
+            (given[0].name.as_str(), given[0].media_type.as_deref()),
+            ("shot.png", Some("image/png"))
+        );
+        let foreign = |body: &Value| {
+            let somebody = Reporter { identity: "ci", ..reporter() };
+            read(body.to_string().as_bytes(), &somebody)
+                .map_err(|problem| problem.body().field.clone())
+        };
+        assert_eq!(foreign(&path).unwrap_err().as_deref(), Some("attachments.0.path"));
+        assert!(foreign(&report(json!([{ "url": "https://h/shot.png" }]))).is_ok());
+        let neither = report(json!([{ "name": "a" }]));
+        let detail =
+            "`attachments.0` is an object with neither of `path` and `url`; expected one of them";
+        refused(&neither, 422, Some("attachments.0"), detail);
     }
 
     #[test]

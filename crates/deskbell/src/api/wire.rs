@@ -2,6 +2,7 @@
 //!
 //! These are separate from the types we think in: changing a name here breaks somebody's script.
 
+mod attachment;
 mod channel;
 mod delivery;
 mod event;
@@ -11,8 +12,10 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub(crate) use attachment::attachments;
 pub(super) use event::LevelName;
 pub use {
+    attachment::AttachmentBody,
     channel::{ChannelBody, ChannelList, LastErrorBody, LeftOutBody, SnoozedBody, TestBody},
     delivery::{AttemptBody, DeliveryBody, RouteBody, WhyBody},
     event::{EventBody, SourceBody, StepBody},

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::{
     Client, Exit, Output,
     argument::{expected, value},
-    client,
+    attach, client,
     output::{ERROR, GOOD, STRONG, WARNING, styled},
     report, time,
 };
@@ -48,6 +48,9 @@ pub(crate) struct Args {
     /// A web address that belongs to it, for whoever wants to see more.
     #[arg(long, value_name = "URL")]
     link: Option<String>,
+    /// Attach this file, or what stands at this web address. May be given several times.
+    #[arg(long, value_name = "FILE|URL")]
+    attach: Vec<String>,
     /// The text is Markdown.
     #[arg(long)]
     markdown: bool,
@@ -83,6 +86,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
         format: args.markdown.then(|| "markdown".to_owned()),
         data: report::data(args.data.as_deref())?,
         link: args.link,
+        attachments: attach::read(&args.attach)?,
         to: args.to.iter().map(ToString::to_string).collect(),
         key: args.key,
         ..ReportBody::default()

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use aws_lc_rs::digest;
 use deskbell_core::{
     ChannelName, Context, Event, EventId, Level, Run, RunId, Source,
+    attachment::{Attachment, Place},
     delivery::{Arrived, DeliveryState, Mark, Receipt},
     event::{Content, Format, Kind},
     run::{Phase, Progress, RunState, RunStep},
@@ -68,6 +69,8 @@ struct Body<'a> {
     data: Option<Cow<'a, Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     link: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<Attached<'a>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     session: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -78,6 +81,40 @@ struct Body<'a> {
     to: Vec<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     step: Option<Step<'a>>,
+}
+
+/// Something that is attached, at one of the two places.
+#[derive(Serialize, Deserialize)]
+struct Attached<'a> {
+    name: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    media_type: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    path: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    url: Option<Cow<'a, str>>,
+}
+
+impl<'a> Attached<'a> {
+    fn of(attachment: &'a Attachment) -> Self {
+        let (path, url) = match &attachment.place {
+            Place::Path(path) => (Some(path.into()), None),
+            Place::Url(url) => (None, Some(url.into())),
+        };
+        let media_type = borrowed(attachment.media_type.as_ref());
+        Self { name: attachment.name.as_str().into(), media_type, path, url }
+    }
+
+    /// What was attached; nothing where it is at a place that this program does not know.
+    fn attachment(self) -> Option<Attachment> {
+        let place = match (self.path, self.url) {
+            (Some(path), _) => Place::Path(path.into_owned()),
+            (None, Some(url)) => Place::Url(url.into_owned()),
+            (None, None) => return None,
+        };
+        let media_type = self.media_type.map(Cow::into_owned);
+        Some(Attachment { name: self.name.into_owned(), media_type, place })
+    }
 }
 
 /// What of a run's step has no column.
@@ -98,7 +135,7 @@ fn present<'de, D: Deserializer<'de>>(source: D) -> Result<Option<Cow<'static, V
 impl StoredEvent {
     /// The form of `event`.
     pub(super) fn of(event: &Event) -> Result<Self, Unreadable> {
-        let Content { title, text, format, data, link } = &event.content;
+        let Content { title, text, format, data, link, attachments } = &event.content;
         let Source { client, session, project, host } = &event.source;
         let (kind, run, step) = match &event.kind {
             Kind::Notice => (NOTICE, None, None),
@@ -113,6 +150,7 @@ impl StoredEvent {
             format: (*format != Format::default()).then(|| format.as_str().into()),
             data: data.as_ref().map(Cow::Borrowed),
             link: borrowed(link.as_ref()),
+            attachments: attachments.iter().map(Attached::of).collect(),
             session: borrowed(session.as_ref()),
             project: borrowed(project.as_ref()),
             host: borrowed(host.as_ref()),
@@ -166,6 +204,11 @@ impl StoredEvent {
                 format: format.unwrap_or_default(),
                 data: body.data.map(Cow::into_owned),
                 link: body.link.map(Cow::into_owned),
+                attachments: body
+                    .attachments
+                    .into_iter()
+                    .filter_map(Attached::attachment)
+                    .collect(),
             },
             kind,
             to: to.map_err(invalid)?,

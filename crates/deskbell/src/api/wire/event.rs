@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::as_text;
+use super::{AttachmentBody, as_text, attachments};
 use crate::journal::Cursor;
 
 /// An event.
@@ -51,6 +51,9 @@ pub struct EventBody<'a> {
     /// The address that belongs to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<Cow<'a, str>>,
+    /// The files that belong to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<AttachmentBody<'a>>,
     /// The step, if the event is one of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<StepBody<'a>>,
@@ -77,6 +80,7 @@ impl<'a> EventBody<'a> {
             format: event.content.format.as_str().into(),
             data: event.content.data.as_ref().map(Cow::Borrowed),
             link: event.content.link.as_deref().map(Cow::Borrowed),
+            attachments: event.content.attachments.iter().map(AttachmentBody::of).collect(),
             run: match &event.kind {
                 Kind::Run(step) => Some(StepBody::of(step)),
                 Kind::Notice | Kind::Push => None,
@@ -109,6 +113,7 @@ impl TryFrom<&EventBody<'_>> for Event {
                 format: body.format.parse()?,
                 data: body.data.clone().map(Cow::into_owned),
                 link: body.link.as_deref().map(str::to_owned),
+                attachments: attachments(&body.attachments)?,
             },
             kind,
             to: body.to.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,

@@ -11,11 +11,12 @@ use deskbell_core::{
 use serde_json::Value;
 
 use crate::{
-    api::preview,
+    api::{preview, wire::attachments},
     app::SystemClock,
     cli::{
         Exit, Failure, Output,
         argument::value,
+        attach,
         config::sources,
         output::{STRONG, styled},
     },
@@ -48,6 +49,9 @@ pub(crate) struct Args {
     /// A web address that belongs to it.
     #[arg(long, value_name = "URL")]
     link: Option<String>,
+    /// Attach this file, or what stands at this web address. May be given several times.
+    #[arg(long, value_name = "FILE|URL")]
+    attach: Vec<String>,
     /// Show secrets as they are.
     #[arg(long)]
     show_secrets: bool,
@@ -72,6 +76,7 @@ pub(super) async fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
         format: args.format,
         data: None,
         link: args.link.clone(),
+        attachments: attachments(&attach::read(&args.attach)?)?,
     };
     let now = SystemClock.now();
     let message = preview::message(content, args.level, "--body", now)?;

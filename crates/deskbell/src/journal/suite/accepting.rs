@@ -2,6 +2,7 @@
 
 use deskbell_core::{
     Level, Source,
+    attachment::{Attachment, Place},
     event::{Content, Format, Kind},
     run::{Phase, Progress, RunState, RunStep},
 };
@@ -46,6 +47,10 @@ pub(super) async fn every_field(journal: Fresh) {
         format: Format::Markdown,
         data: Some(json!({ "a": [1, -2.5, 1e300, null, { "b": u64::MAX }], "": i64::MIN })),
         link: Some("https://example.com/?a=1&b=前".to_owned()),
+        attachments: vec![
+            Attachment::new(Place::Path("/home/p/前 1.log".to_owned()), None, None),
+            Attachment::new(Place::Url("https://example.com/a".to_owned()), Some("b"), Some("x/y")),
+        ],
     };
     full.kind = Kind::Run(RunStep {
         run: run("deploy-前端"),

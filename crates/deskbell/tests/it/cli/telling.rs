@@ -1,6 +1,9 @@
 //! `notify` and `event`: what is shown of a repeat, and how long is waited.
 
-use std::time::{Duration, Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use super::{lines, with_channel};
 use crate::support::{Desk, FarEnd, Reply};
@@ -48,4 +51,64 @@ fn a_time_out_needs_something_to_wait_for() {
     let (code, _, stderr) = desk.run(&["notify", "a", "--timeout", "5s"]);
     assert_eq!(code, 2, "{stderr}");
     assert!(stderr.contains("--wait"), "{stderr}");
+}
+
+/// A desk whose channel `far` takes files.
+fn with_ntfy(far_end: &FarEnd) -> Desk {
+    let url = far_end.url();
+    Desk::with_config(&format!(
+        "[channels.far]\nkind = \"ntfy\"\nserver = \"{url}\"\ntopic = \"builds\"\n"
+    ))
+}
+
+fn far_end_of_ntfy() -> FarEnd {
+    FarEnd::answering(|_, _| Reply { body: "{\"id\":\"x\"}".to_owned(), ..Reply::status(200) })
+}
+
+#[test]
+fn a_file_is_read_when_it_is_sent() {
+    let far_end = far_end_of_ntfy();
+    let desk = with_ntfy(&far_end);
+    fs::write(desk.folder().join("build.log"), "two errors").unwrap();
+    let notify = ["notify", "it failed", "--attach", "build.log", "--to", "far", "--wait"];
+    let (code, _, stderr) = desk.run(&notify);
+    assert_eq!(code, 0, "{stderr}");
+    let [text, file] = far_end.requests().try_into().unwrap();
+    assert_eq!(text.json()["message"], "it failed");
+    assert_eq!((file.method.as_str(), file.body.as_str()), ("PUT", "two errors"));
+    assert_eq!(file.path, "/builds?filename=build.log&priority=2");
+    let (code, _, stderr) = desk.run(&["notify", "a", "--attach", "gone.log"]);
+    assert_eq!(code, 2);
+    assert!(stderr.contains("cannot attach `gone.log`: "), "{stderr}");
+}
+
+#[test]
+fn a_preview_shows_a_file_by_its_size() {
+    let far_end = far_end_of_ntfy();
+    let desk = with_ntfy(&far_end);
+    fs::write(desk.folder().join("shot.png"), [0x89, 0xff, 0]).unwrap();
+    let preview = |address: &str| {
+        let arguments = [
+            "channel",
+            "preview",
+            address,
+            "--body",
+            "b",
+            "--attach",
+            "shot.png",
+            "--link",
+            "https://h/7",
+        ];
+        let (code, stdout, stderr) = desk.run(&arguments);
+        assert_eq!(code, 0, "{stderr}");
+        stdout
+    };
+    assert!(preview("far").contains("[3 bytes]"));
+    let form = preview("tgram://110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw/7");
+    assert!(form.contains("/sendPhoto") && form.contains("filename=\"shot.png\""), "{form}");
+    assert!(
+        preview("pover://uQiRzpo4DXghDmr9QzzfQu27cmVRsG@azGDORePK8gMaC0QOYAMyEEuzJnyUi")
+            .contains("shot.png+%283+bytes%29")
+    );
+    assert!(far_end.requests().is_empty());
 }

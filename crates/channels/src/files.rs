@@ -1,0 +1,225 @@
+//! The files that go out with a message: opened and read when it is sent, as the user that the program runs as.
+//!
+//! A file is read by the path that was reported, which is one without links on the way; a link in its place is not
+//! followed, and what is no regular file is not read. So nobody who may write beside a file can choose another one.
+
+use std::{
+    fmt,
+    fs::{File, OpenOptions},
+    io::{self, Read as _},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
+
+use deskbell_core::{
+    Message,
+    attachment::{Attachment, FILE_LIMIT, Place},
+};
+
+use crate::{below::Line, channel::ChannelKind, manner::Manner};
+
+/// How files go out with the messages of a kind, and how large one may be, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    /// Not at all: the text says what is attached.
+    Not,
+    /// In the message itself, with the last part of its text. [`crate::SendContext::files`] holds them.
+    Within(u64),
+    /// Each by a `send` of its own after the text. [`crate::SendContext::files`] holds the one then.
+    After(u64),
+}
+
+impl Files {
+    /// The largest file, in bytes.
+    const fn limit(self) -> u64 {
+        match self {
+            Self::Not => 0,
+            Self::Within(limit) | Self::After(limit) if limit < FILE_LIMIT => limit,
+            Self::Within(_) | Self::After(_) => FILE_LIMIT,
+        }
+    }
+}
+
+/// The most that the files of one message hold together, in bytes. What is beyond it is said in the text.
+const TOGETHER: u64 = 25 * 1024 * 1024;
+
+/// How much longer than for a text alone a far end is waited for, for each file.
+pub(crate) const FILE_TIME: Duration = Duration::from_secs(30);
+
+impl ChannelKind {
+    /// How much longer than for a text alone a message with these attachments may take, for each place.
+    pub(crate) fn time_for(&self, attachments: &[Attachment]) -> Duration {
+        let is_file = |attachment: &&Attachment| matches!(attachment.place, Place::Path(_));
+        let files = attachments.iter().filter(is_file).filter(|_| self.files != Files::Not).count();
+        FILE_TIME.saturating_mul(u32::try_from(files).unwrap_or(u32::MAX))
+    }
+}
+
+/// A file that was read.
+pub struct ReadFile {
+    /// Its name.
+    pub name: String,
+    /// Its media type.
+    pub media_type: String,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+}
+
+impl fmt::Debug for ReadFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} bytes)", self.name, self.bytes.len())
+    }
+}
+
+/// What is attached to a message, for one kind.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Gathered {
+    /// The files that can be sent.
+    pub(crate) files: Vec<Arc<ReadFile>>,
+    /// What the text has to say.
+    pub(crate) below: Vec<Line>,
+}
+
+/// Reads the files of `message` as far as `kind` takes them.
+pub(crate) async fn gather(kind: &ChannelKind, message: &Message, manner: Manner) -> Gathered {
+    if message.attachments.is_empty() {
+        return Gathered::default();
+    }
+    let (files, urls) = (kind.files, kind.file_urls);
+    let attachments = message.attachments.clone();
+    let format = manner.format.unwrap_or(message.format);
+    let gathered = tokio::task::spawn_blocking(move || {
+        let mut gathered = Gathered::default();
+        let (mut left, mut urls) = (TOGETHER, urls);
+        for attachment in &attachments {
+            match &attachment.place {
+                Place::Url(_) if urls > 0 => urls -= 1,
+                Place::Url(url) => gathered.below.push(Line::file_at(attachment, url, format)),
+                Place::Path(path) => match take(files, Path::new(path), attachment, left) {
+                    Ok(file) => {
+                        left = left.saturating_sub(file.bytes.len() as u64);
+                        gathered.files.push(Arc::new(file));
+                    }
+                    Err(why) => {
+                        gathered.below.push(Line::file(attachment, &why, format));
+                    }
+                },
+            }
+        }
+        gathered
+    });
+    gathered.await.unwrap_or_default()
+}
+
+/// The file at `path`, or in a few words how large it is or why it does not go out.
+fn take(files: Files, path: &Path, attachment: &Attachment, left: u64) -> Result<ReadFile, String> {
+    let (file, size) = open(path).map_err(|error| format!("cannot be read: {error}"))?;
+    if files == Files::Not {
+        return Err(in_words(size));
+    }
+    let limit = files.limit().min(left);
+    let too_large = || format!("{}, too large to send", in_words(size));
+    if size > limit {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    // One byte more, so that a file that grows meanwhile is seen to be too large.
+    let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+    read.map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes.len() as u64 > limit {
+        return Err(too_large());
+    }
+    let media_type = attachment.media_type.as_deref().unwrap_or("application/octet-stream");
+    Ok(ReadFile { name: attachment.name.clone(), media_type: media_type.to_owned(), bytes })
+}
+
+/// Opens a regular file, and says how large it is.
+///
+/// # Errors
+/// Says what the system says, that it is no file, or that a link is in the way.
+pub fn open(path: &Path) -> io::Result<(File, u64)> {
+    if std::fs::canonicalize(path)? != path {
+        return Err(io::Error::other("a link is in its place"));
+    }
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt as _;
+        // A pipe without a writer would be waited for.
+        let flags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+        options.custom_flags(flags.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    let facts = file.metadata()?;
+    if !facts.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    Ok((file, facts.len()))
+}
+
+/// A size for people.
+pub fn in_words(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1_000 {
+        return format!("{bytes} bytes");
+    }
+    let (mut tenths, mut unit) = (bytes / 100, 0);
+    while tenths >= 10_000 && unit + 1 < UNITS.len() {
+        (tenths, unit) = (tenths / 1_000, unit + 1);
+    }
+    let unit = UNITS.get(unit).copied().unwrap_or_default();
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_for_people() {
+        for (bytes, words) in [
+            (999, "999 bytes"),
+            (1_000, "1.0 kB"),
+            (1_260_000, "1.2 MB"),
+            (3_400_000_000, "3.4 GB"),
+        ] {
+            assert_eq!(in_words(bytes), words);
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn links_folders_and_pipes_are_not_read_row_116() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let secret = folder.join("secret");
+        std::fs::write(&secret, "hunter2").unwrap();
+        let link = folder.join("link");
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        let pipe = folder.join("pipe");
+        let (sort, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, sort, mode, 0).unwrap();
+        assert_eq!(open(&secret).unwrap().1, 7);
+        for path in [&link, &folder, &pipe, &folder.join("none")] {
+            assert!(open(path).is_err(), "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_said_and_not_read() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "x".repeat(2_000)).unwrap();
+        let path = file.path().canonicalize().unwrap();
+        let attachment =
+            Attachment::new(Place::Path(path.to_str().unwrap().to_owned()), Some("a.log"), None);
+        let taken = |files, left| take(files, &path, &attachment, left);
+        assert_eq!(taken(Files::Within(3_000), 9_000).unwrap().media_type, "text/plain");
+        for (files, left) in [(Files::After(1_999), 9_000), (Files::Within(3_000), 1_999)] {
+            assert_eq!(taken(files, left).unwrap_err(), "2.0 kB, too large to send");
+        }
+        assert_eq!(taken(Files::Not, 9_000).unwrap_err(), "2.0 kB");
+    }
+}
