@@ -1,53 +1,62 @@
-//! How often something may happen: the generic cell rate algorithm (ITU-T I.371), without a clock of its own.
+//! How often something may happen in a minute, without a clock of its own.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use jiff::Timestamp;
 
-/// An allowance of `burst` at once and `per_interval` in each `interval` thereafter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quota {
-    /// How many may happen in an interval.
-    pub per_interval: u32,
-    /// The interval.
-    pub interval: Duration,
-    /// How many may happen at once after a pause.
-    pub burst: u32,
-}
+const MINUTE: Duration = Duration::from_mins(1);
 
-impl Quota {
-    /// `count` in a minute, all of which may come at once.
-    pub const fn per_minute(count: u32) -> Self {
-        Self { per_interval: count, interval: Duration::from_mins(1), burst: count }
-    }
+/// What happens within so long of each other is remembered as one, so that there is little to remember.
+const STRETCH: Duration = Duration::from_secs(1);
 
-    fn spacing(&self) -> Duration {
-        self.interval / self.per_interval.max(1)
-    }
-}
-
-/// How much of a [`Quota`] is used up.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// What happened in the last minute.
+///
+/// No minute gets more than the limit, wherever it begins. A bucket that fills up again while it is emptied lets nearly
+/// twice as much through in the first minute, and a far end that counts shuts such a sender out.
+#[derive(Debug, Clone, Default)]
 pub struct Usage {
-    /// When the allowance will be whole again.
-    whole_at: Option<Timestamp>,
+    stretches: VecDeque<Stretch>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    from: Timestamp,
+    to: Timestamp,
+    count: u32,
+}
+
+impl Stretch {
+    /// When it no longer counts.
+    fn ends_at(&self) -> Timestamp {
+        self.to.checked_add(MINUTE).unwrap_or(Timestamp::MAX)
+    }
 }
 
 impl Usage {
-    /// Takes one from the allowance, or says how long until one is free.
-    ///
-    /// # Errors
-    /// The time to wait; nothing was taken.
-    pub fn take(&mut self, quota: &Quota, now: Timestamp) -> Result<(), Duration> {
-        let spacing = quota.spacing();
-        let whole_at = self.whole_at.map_or(now, |whole_at| whole_at.max(now));
-        let tolerance = spacing * quota.burst.max(1).saturating_sub(1);
-        let used = Duration::try_from(whole_at.duration_since(now)).unwrap_or_default();
-        if used > tolerance {
-            return Err(used - tolerance);
+    /// Remembers `count` that happened at `at`, which is not before what happened already.
+    pub fn count(&mut self, count: u32, at: Timestamp) {
+        self.stretches.retain(|stretch| at < stretch.ends_at());
+        match self.stretches.back_mut() {
+            Some(last) if at.duration_since(last.from).unsigned_abs() < STRETCH => {
+                last.to = last.to.max(at);
+                last.count = last.count.saturating_add(count);
+            }
+            _ => self.stretches.push_back(Stretch { from: at, to: at, count }),
         }
-        self.whole_at = whole_at.checked_add(spacing).ok();
-        Ok(())
+    }
+
+    /// How many more may happen at `now`, where `limit` may in a minute.
+    pub fn free(&self, limit: u32, now: Timestamp) -> u32 {
+        self.counting(now).fold(limit, |free, stretch| free.saturating_sub(stretch.count))
+    }
+
+    /// When more may happen than at `now`.
+    pub fn more_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.counting(now).map(Stretch::ends_at).min()
+    }
+
+    fn counting(&self, now: Timestamp) -> impl Iterator<Item = &Stretch> {
+        self.stretches.iter().filter(move |stretch| now < stretch.ends_at())
     }
 }
 
@@ -57,42 +66,44 @@ mod tests {
 
     use super::*;
 
-    fn at(millis: u64) -> Timestamp {
-        Timestamp::from_millisecond(1_000_000 + i64::try_from(millis).unwrap()).unwrap()
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millisecond(1_000_000 + millis).unwrap()
     }
 
     #[test]
-    fn sixty_of_a_hundred_pass_at_once() {
-        let quota = Quota::per_minute(60);
+    fn a_burst_passes_at_once_and_then_nothing_for_a_minute() {
         let mut usage = Usage::default();
-        let passed = (0..100).filter(|_| usage.take(&quota, at(0)).is_ok()).count();
-        assert_eq!(passed, 60);
-        assert_eq!(usage.take(&quota, at(0)), Err(Duration::from_secs(1)));
+        for _ in 0..20 {
+            assert!(usage.free(20, at(0)) > 0);
+            usage.count(1, at(0));
+        }
+        assert_eq!((usage.free(20, at(59_999)), usage.more_at(at(59_999))), (0, Some(at(60_000))));
+        assert_eq!((usage.free(20, at(60_000)), usage.more_at(at(60_000))), (20, None));
     }
 
     proptest! {
         #[test]
-        fn waiting_as_long_as_told_is_enough(quota in (1_u32..50, 1_u64..100, 1_u32..20), calls in prop::collection::vec(0_u64..3_000, 1..50)) {
-            let quota = Quota { per_interval: quota.0, interval: Duration::from_secs(quota.1), burst: quota.2 };
+        fn no_minute_gets_more_than_the_limit_and_waiting_as_told_is_enough(
+            limit in 1_u32..30,
+            pauses in prop::collection::vec(0_i64..9_000, 1..200),
+        ) {
             let mut usage = Usage::default();
-            let mut now = 0;
-            for pause in calls {
+            let (mut now, mut happened) = (0, Vec::new());
+            for pause in pauses {
                 now += pause;
-                if let Err(wait) = usage.take(&quota, at(now)) {
-                    let wait = u64::try_from(wait.as_millis()).unwrap() + 1;
-                    prop_assert!(usage.take(&quota, at(now + wait)).is_ok());
-                    now += wait;
+                if usage.free(limit, at(now)) == 0 {
+                    let more_at = usage.more_at(at(now)).unwrap();
+                    prop_assert!(more_at > at(now));
+                    now = more_at.as_millisecond() - 1_000_000;
                 }
+                prop_assert!(usage.free(limit, at(now)) > 0);
+                usage.count(1, at(now));
+                happened.push(now);
             }
-        }
-
-        #[test]
-        fn no_more_pass_than_the_quota_allows(pauses in prop::collection::vec(0_u64..500, 1..300)) {
-            let quota = Quota { per_interval: 10, interval: Duration::from_secs(1), burst: 5 };
-            let mut usage = Usage::default();
-            let mut now = 0;
-            let passed = pauses.iter().filter(|pause| { now += **pause; usage.take(&quota, at(now)).is_ok() }).count();
-            prop_assert!(u64::try_from(passed).unwrap() <= 5 + now / 100 + 1);
+            for (first, later) in happened.iter().zip(happened.iter().skip(limit as usize)) {
+                prop_assert!(later - first >= 60_000);
+            }
+            prop_assert!(usage.stretches.len() <= 61, "{} stretches", usage.stretches.len());
         }
     }
 }

@@ -39,7 +39,7 @@ pub use health::{ChannelHealth, Flow, Health};
 use crate::{
     channel_set::ChannelSet,
     dispatch::{
-        attempt::{Attempt, Verdict},
+        attempt::{Attempt, Came},
         lane::Lane,
     },
     journal::{Cursor, DeliveryQuery, Due, Journal},
@@ -102,7 +102,7 @@ enum Wake {
     /// Something falls due, or a lane opens again.
     Timer,
     /// An attempt is over and recorded.
-    Landed(Result<(Id, Verdict), JoinError>),
+    Landed(Result<(Id, Came), JoinError>),
     /// The configuration changed.
     Channels,
     /// Somebody wants to know whether this channel works.
@@ -121,7 +121,7 @@ struct Dispatch {
     trials: mpsc::Receiver<ChannelName>,
     set: Arc<ChannelSet>,
     lanes: BTreeMap<ChannelName, Lane>,
-    attempts: JoinSet<Verdict>,
+    attempts: JoinSet<Came>,
     /// The channel of each task in `attempts`, and when it began.
     flights: HashMap<Id, (ChannelName, Timestamp)>,
     /// Channels that are not configured although something waits for them; each is told once.
@@ -219,7 +219,7 @@ impl Dispatch {
             return;
         };
         let began = self.steady.now();
-        lane.launch(began);
+        lane.launch();
         let channel = due.id.channel.clone();
         let attempt = Attempt {
             due,
@@ -239,9 +239,9 @@ impl Dispatch {
     }
 
     /// Takes in an attempt that is over.
-    fn land(&mut self, landed: Result<(Id, Verdict), JoinError>) {
-        let (task, verdict) = match landed {
-            Ok((task, verdict)) => (task, Some(verdict)),
+    fn land(&mut self, landed: Result<(Id, Came), JoinError>) {
+        let (task, came) = match landed {
+            Ok((task, came)) => (task, Some(came)),
             Err(error) => {
                 error!("an attempt ended unrecorded: {error}");
                 (error.id(), None)
@@ -249,7 +249,7 @@ impl Dispatch {
         };
         let Some((channel, began)) = self.flights.remove(&task) else { return };
         let Some(lane) = self.lanes.get_mut(&channel) else { return };
-        lane.land(&channel, verdict, began, self.steady.now(), self.clock.now());
+        lane.land(&channel, came, began, self.steady.now(), self.clock.now());
         if lane.is_done() {
             self.lanes.remove(&channel);
             self.forget_health();

@@ -52,6 +52,15 @@ impl Verdict {
     }
 }
 
+/// What an attempt came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Came {
+    /// What it says of the far end.
+    pub(super) verdict: Verdict,
+    /// How many messages the far end was sent: a text in parts, and one to several places, is more than one.
+    pub(super) messages: u32,
+}
+
 /// A delivery that was taken, and everything that trying it needs.
 pub(super) struct Attempt {
     pub(super) due: Due,
@@ -63,13 +72,16 @@ pub(super) struct Attempt {
 
 impl Attempt {
     /// Tries the channel once and returns when what it came to is safe in the journal.
-    pub(super) async fn carry_out(self) -> Verdict {
+    pub(super) async fn carry_out(self) -> Came {
         let answer = self.send().await;
         crash_point::pass(Point::Attempted);
+        let arrived = answer.arrived.len().saturating_sub(self.due.arrived.len());
+        let sent = arrived + usize::from(answer.failure.is_some());
+        let messages = u32::try_from(sent).unwrap_or(u32::MAX).max(1);
         let (outcome, verdict) = self.judge(answer);
         self.record(outcome).await;
         crash_point::pass(Point::Recorded);
-        verdict
+        Came { verdict, messages }
     }
 
     /// Sends the message, within the time-out. A panic of the channel is a failure like any other.

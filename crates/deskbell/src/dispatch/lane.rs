@@ -5,7 +5,7 @@ use std::sync::Arc;
 use deskbell_core::{
     ChannelName,
     breaker::{Breaker, BreakerPolicy, Permission},
-    rate::{Quota, Usage},
+    rate::Usage,
     retry::RetryPolicy,
 };
 use jiff::Timestamp;
@@ -15,10 +15,14 @@ use crate::{
     channel_set::ReadyChannel,
     dispatch::{
         IN_FLIGHT_PER_CHANNEL,
-        attempt::Verdict,
+        attempt::{Came, Verdict},
         health::{ChannelHealth, Flow, LastError},
     },
 };
+
+/// A channel that takes no more messages a minute gets them one after the other, and so in order: that is fast enough
+/// for it, and those who read it are people.
+pub(super) const ONE_BY_ONE: u32 = 20;
 
 /// How many attempts a lane has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,26 +96,21 @@ impl Lane {
             Permission::OneTrial => 1,
             Permission::All => IN_FLIGHT_PER_CHANNEL,
         };
-        let slots = most.saturating_sub(self.in_flight);
-        let Some(quota) = ready.per_minute.map(Quota::per_minute) else {
-            return Room { free: slots, opens_at: None };
+        let Some(limit) = ready.per_minute else {
+            return Room { free: most.saturating_sub(self.in_flight), opens_at: None };
         };
-        let mut usage = self.usage;
-        for free in 0..slots {
-            if let Err(wait) = usage.take(&quota, now) {
-                return Room { free, opens_at: now.checked_add(wait).ok() };
-            }
-        }
-        Room { free: slots, opens_at: None }
+        let most = if limit <= ONE_BY_ONE { most.min(1) } else { most };
+        let slots = most.saturating_sub(self.in_flight);
+        // What is under way counts until a minute after its end: nobody knows when the far end began to count it.
+        let unused = self.usage.free(limit, now) as usize;
+        let free = unused.saturating_sub(self.in_flight).min(slots);
+        let opens_at = if free < slots { self.usage.more_at(now) } else { None };
+        Room { free, opens_at }
     }
 
-    /// Counts an attempt that begins at `now`.
-    pub(super) fn launch(&mut self, now: Timestamp) {
+    /// Counts an attempt that begins.
+    pub(super) const fn launch(&mut self) {
         self.in_flight += 1;
-        if let Some(per_minute) = self.ready.as_ref().and_then(|ready| ready.per_minute) {
-            // The room was counted with the same quota, so there is something to take.
-            let _taken = self.usage.take(&Quota::per_minute(per_minute), now);
-        }
     }
 
     /// Lets an attempt begin at `now` although too many failed. A far end that asked to be left alone is.
@@ -119,17 +118,18 @@ impl Lane {
         self.breaker = self.breaker.asked_for_trial(now);
     }
 
-    /// Counts an attempt that began at `began` and is over; `verdict` is `None` if nobody knows what it came to.
+    /// Counts an attempt that began at `began` and is over; `came` is `None` if nobody knows what it came to.
     pub(super) fn land(
         &mut self,
         name: &ChannelName,
-        verdict: Option<Verdict>,
+        came: Option<Came>,
         began: Timestamp,
         steady: Timestamp,
         now: Timestamp,
     ) {
         self.in_flight = self.in_flight.saturating_sub(1);
-        let Some(verdict) = verdict else { return };
+        self.usage.count(came.as_ref().map_or(1, |came| came.messages), steady);
+        let Some(Came { verdict, .. }) = came else { return };
         match &verdict {
             Verdict::Sent => {
                 self.sent += 1;

@@ -182,15 +182,20 @@ async fn a_trial_that_is_asked_for_waits_for_no_pause() {
 #[tokio::test(start_paused = true)]
 async fn a_channel_gets_no_more_than_it_takes_in_a_minute() {
     // Slow enough that no outcome wakes the loop in time.
-    let channel = ScriptedChannel::always(Step::Take(14 * SECOND));
-    let desk = Desk::limited(&[("phone", &channel)], 6);
+    let channel = ScriptedChannel::always(Step::Take(10 * SECOND));
+    let desk = Desk::limited(&[("phone", &channel)], 30);
     let start = Instant::now();
-    for _ in 0..9 {
+    for _ in 0..50 {
         desk.push(&[]).await;
     }
-    channel.tried(9).await;
-    let seconds: Vec<_> = channel.tries().iter().map(|it| (it.at - start).as_secs()).collect();
-    assert_eq!(seconds, [0, 0, 0, 0, 0, 0, 10, 20, 30]);
+    channel.tried(50).await;
+    let mut seconds: Vec<_> = channel.tries().iter().map(|it| (it.at - start).as_secs()).collect();
+    // Eight at a time; those that were over after 10 seconds count until 70, and so on.
+    seconds.dedup();
+    assert_eq!(seconds, [0, 10, 20, 30, 70, 80, 90]);
+    let of =
+        |second| channel.tries().iter().filter(|it| (it.at - start).as_secs() == second).count();
+    assert_eq!(seconds.iter().map(|second| of(*second)).collect::<Vec<_>>(), [8, 8, 8, 6, 8, 8, 4]);
 }
 
 #[tokio::test(start_paused = true)]

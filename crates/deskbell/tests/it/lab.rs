@@ -180,3 +180,38 @@ fn the_lab_misbehaves_when_it_is_told_to() {
         assert!(seen.iter().any(says_so), "{reason}: {seen:?}");
     }
 }
+
+#[test]
+fn a_burst_of_200_to_a_robot_of_20_a_minute_arrives_as_digests_complete_and_in_order() {
+    let lab = Lab::start(&Desk::new());
+    let stand_in = lab.stand_in();
+    let route = "[[routes]]\nchannels = [\"lab-dingtalk_bot\"]\ngroup_by = \"context\"\n\
+        group_wait = \"2s\"\ngroup_interval = \"2s\"\n";
+    let mut desk = Desk::with_config(&(lab.channels(&["dingtalk_bot"]) + route));
+    serve(&mut desk, &stand_in);
+    let expected: Vec<_> = (0..200).map(|number| format!("message {number} of 200")).collect();
+    for text in &expected {
+        let answer = desk.post("/v1/events", &json!({ "kind": "push", "text": text }));
+        assert_eq!(answer.status, 201, "{answer:?}");
+    }
+    let arrived = || {
+        let told = lab.messages().into_iter().map(|seen| {
+            assert_eq!(seen["taken"], true, "{seen}");
+            seen["text"].as_str().unwrap().to_owned()
+        });
+        told.collect::<Vec<_>>()
+    };
+    let messages = until("all of them to arrive", || {
+        let messages = arrived();
+        messages.iter().any(|message| message.contains(&expected[199])).then_some(messages)
+    });
+    let told: Vec<_> = messages
+        .iter()
+        .flat_map(|text| text.lines())
+        .filter(|line| line.ends_with(" of 200"))
+        .collect();
+    assert_eq!(told, expected);
+    assert!(messages.len() <= 20, "{} messages", messages.len());
+    let title = messages[0].lines().next().unwrap();
+    assert!(title.contains(" messages in "), "{title}");
+}
