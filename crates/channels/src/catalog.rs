@@ -10,6 +10,7 @@ mod chanify;
 mod chronocat;
 mod cloudevents;
 mod console;
+mod desktop;
 mod dingtalk_app;
 mod dingtalk_bot;
 mod discord_bot;
@@ -142,6 +143,7 @@ const KINDS: &[ChannelKind] = &[
     chronocat::KIND,
     cloudevents::KIND,
     console::KIND,
+    desktop::KIND,
     dingtalk_app::KIND,
     dingtalk_bot::KIND,
     discord_bot::KIND,

@@ -47,6 +47,11 @@ pub trait Channel: Send + Sync {
         Ok(())
     }
 
+    /// Why nobody would see a message, as far as that shows without sending one.
+    fn unseen(&self) -> Option<String> {
+        None
+    }
+
     /// What must not be seen of the options. Channels that [`ChannelKind::build`] made know it.
     fn secrets(&self) -> &[String] {
         &[]
@@ -376,6 +381,10 @@ impl<C: Channel> Channel for Built<C> {
 
     fn targets(&self) -> Vec<Mark> {
         self.channel.targets()
+    }
+
+    fn unseen(&self) -> Option<String> {
+        self.channel.unseen()
     }
 
     fn secrets(&self) -> &[String] {

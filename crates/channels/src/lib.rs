@@ -27,6 +27,7 @@ pub mod render;
 
 pub mod address;
 mod aws;
+mod desktop;
 mod fields;
 mod guard;
 pub mod http;

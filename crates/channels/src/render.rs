@@ -55,11 +55,13 @@ pub enum Dialect {
     RocketChat,
     /// Without any marks, for networks in which `@name` calls somebody.
     Unmentioned,
+    /// The little markup of desktop notifications, text included.
+    Desktop,
 }
 
 impl Dialect {
     /// All dialects.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Plain,
         Self::Markdown,
         Self::TelegramHtml,
@@ -80,6 +82,7 @@ impl Dialect {
         Self::Zulip,
         Self::RocketChat,
         Self::Unmentioned,
+        Self::Desktop,
     ];
 
     /// The text of `message` in this dialect.
@@ -194,6 +197,7 @@ impl Dialect {
             Self::Zulip => &marks::ZULIP,
             Self::RocketChat => &marks::ROCKET_CHAT,
             Self::Unmentioned => &marks::UNMENTIONED,
+            Self::Desktop => &marks::DESKTOP,
         }
     }
 }
@@ -362,6 +366,18 @@ mod tests {
             "| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n- [ ] open\n\n---\n~~gone~~",
             "a | b\n1 | 2\n\n- [x] done\n- [ ] open\n\n———\n\ngone",
         );
+    }
+
+    #[test]
+    fn desktops_know_bold_and_italic_row_20() {
+        check(
+            Dialect::Desktop,
+            SAMPLE,
+            "<b>Build <i>failed</i></b>\n\nSee <b>the log</b> at CI (https://ci.example.com/a?b=1&amp;c=2):\n\
+             line two\n\n• one x&lt;y\n• two\n  1. inner\n\n&gt; quoted\n\nlet a = 1 &lt; 2;",
+        );
+        check(Dialect::Desktop, "<https://h/?a&b>", "https://h/?a&amp;b");
+        assert_eq!(Dialect::Desktop.render(Format::Text, "*<b>*\n&"), "*&lt;b&gt;*\n&amp;");
     }
 
     #[test]

@@ -40,7 +40,7 @@ enum For {
     Waits,
     /// Those that take only so much.
     Limited,
-    /// Those that tell a run as one message.
+    /// Those that tell a run as one message, by HTTP.
     Edits,
     /// Those that addresses stand for.
     Urls,
@@ -113,7 +113,7 @@ impl For {
             }
             (Self::Waits, Transport::Http { verdict, .. }) => !matches!(verdict.wait, Wait::Header),
             (Self::Limited, _) => about.limits.body < usize::MAX,
-            (Self::Edits, _) => about.edits,
+            (Self::Edits, Transport::Http { .. }) => about.edits,
             (Self::Urls, _) => kind.urls.is_some(),
             _ => false,
         }

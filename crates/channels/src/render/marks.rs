@@ -220,6 +220,20 @@ pub(super) const PUSHOVER: Marks = Marks {
     ..PLAIN
 };
 
+/// What everybody reads who reads markup at all: some show links as nothing (Desktop Notifications Specification,
+/// "Markup").
+pub(super) const DESKTOP: Marks = Marks {
+    bold: ("<b>", "</b>"),
+    italic: ("<i>", "</i>"),
+    heading: ("<b>", "</b>"),
+    bullet: Some("• "),
+    escape: html,
+    escape_code: html,
+    quote: |parts| prefixed(parts, "&gt; "),
+    link: |label, address| (PLAIN.link)(label, &html(address)),
+    ..PLAIN
+};
+
 pub(super) const ROCKET_CHAT: Marks = Marks {
     italic: ("_", "_"),
     escape: unmentioned,

@@ -149,7 +149,7 @@ fn read(kind: &ChannelKind, text: &str) -> String {
         text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
     };
     match kind.about.dialect {
-        Dialect::TelegramHtml | Dialect::Html | Dialect::Slack => entities(text),
+        Dialect::TelegramHtml | Dialect::Html | Dialect::Slack | Dialect::Desktop => entities(text),
         Dialect::Discord => unescaped(text),
         Dialect::ChatMarkdown | Dialect::Kook => unescaped(&text.replace('\u{2060}', "")),
         Dialect::PageMarkdown => entities(&unescaped(text)),

@@ -10,8 +10,10 @@ mod mail_server;
 mod real;
 #[path = "../sample.rs"]
 mod sample;
+mod session_bus;
 
 mod addresses;
+mod desktop;
 mod dingtalk;
 mod docs;
 mod exec;

@@ -7,7 +7,6 @@ use axum::{
     extract::{RawQuery, State},
     response::{IntoResponse as _, Response},
 };
-use deskbell_channels::ChannelKind;
 use deskbell_core::{
     ChannelName, Context, Level, Source,
     delivery::DeliveryState,
@@ -81,7 +80,7 @@ fn body(
         in_flight: health.map_or(0, |health| health.in_flight),
         waiting_until: health.and_then(|health| health.waiting_until),
         last_error: last_error.map(|last| LastErrorBody { at: last.at, error: last.error }),
-        unseen: unseen(ready.kind, role).map(str::to_owned),
+        unseen: unseen(ready, role),
         snoozed_until: None,
         quiet_until: None,
         last_sent_at: health.and_then(|health| health.last_sent_at),
@@ -91,11 +90,12 @@ fn body(
     }
 }
 
-/// Why nobody sees what a channel of this kind is sent, if so.
-fn unseen(kind: &ChannelKind, role: Role) -> Option<&'static str> {
-    let is_stderr = kind.about.name == "console";
-    (is_stderr && !role.is_watched())
-        .then_some("the daemon was started in the background, where nobody reads its stderr")
+/// Why nobody sees what a channel is sent, if so.
+fn unseen(ready: &ReadyChannel, role: Role) -> Option<String> {
+    let is_stderr = ready.kind.about.name == "console";
+    let background = "the daemon was started in the background, where nobody reads its stderr";
+    let unwatched = (is_stderr && !role.is_watched()).then(|| background.to_owned());
+    unwatched.or_else(|| ready.channel.unseen())
 }
 
 /// Sends a real message through a channel and gives the far end's answer.

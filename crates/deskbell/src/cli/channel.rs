@@ -63,7 +63,7 @@ async fn list(client: &Client, json: bool, output: &Output) -> anyhow::Result<Ex
         if let Some(unseen) = &channel.unseen {
             let name = &channel.name;
             output.note(format_args!("{} channel `{name}`: {unseen}", styled(WARNING, "warning:")));
-            output.hint(FOREGROUND);
+            output.hint(seen_again(channel));
         }
     }
     for problem in &list.problems {
@@ -86,8 +86,12 @@ async fn list(client: &Client, json: bool, output: &Output) -> anyhow::Result<Ex
 }
 
 /// What to do about a channel that nobody sees.
-pub(super) const FOREGROUND: &str =
-    "end the daemon, and run `deskbell serve` in a terminal or as a service";
+pub(super) fn seen_again(channel: &ChannelBody) -> &'static str {
+    match channel.kind.as_str() {
+        "desktop" => "start the daemon from a terminal on the desktop, or set the channel's `bus`",
+        _ => "end the daemon, and run `deskbell serve` in a terminal or as a service",
+    }
+}
 
 fn row(channel: &ChannelBody, dates: &Dates) -> Vec<Cell> {
     let last = match (&channel.last_error, channel.last_sent_at) {

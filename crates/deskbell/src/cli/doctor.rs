@@ -356,7 +356,7 @@ async fn channels(report: &mut Report<'_>, client: &Client, pid: u32) -> anyhow:
         );
         match channel.flow.as_str() {
             "open" | "limited" => match &channel.unseen {
-                Some(unseen) => report.warning(&check, unseen, channel::FOREGROUND)?,
+                Some(unseen) => report.warning(&check, unseen, channel::seen_again(channel))?,
                 None => match channel::silent(channel, &dates) {
                     Some(silent) if channel.snoozed_until.is_some() => {
                         report.warning(&check, format!("{detail}, {silent}"), SNOOZED)?;

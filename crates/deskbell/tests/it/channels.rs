@@ -12,7 +12,7 @@ mod fake_telegram;
 #[path = "../../../channels/tests/it/mail_server.rs"]
 mod mail_server;
 #[path = "../../../channels/tests/it/real.rs"]
-mod real;
+pub(crate) mod real;
 
 mod matrix;
 mod sns;

@@ -15,6 +15,7 @@ mod conformance;
 mod contract;
 mod crash;
 mod delivery;
+mod desktop;
 mod doors;
 mod lab;
 mod mcp_http;

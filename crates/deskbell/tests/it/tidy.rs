@@ -20,6 +20,7 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("reqwest", &["crates/channels/src/http"]),
     ("lettre", &["crates/channels/src/mail", "crates/channels/src/catalog/smtp"]),
     ("rumqttc", &["crates/channels/src/catalog/mqtt"]),
+    ("zbus", &["crates/channels/src/desktop"]),
     ("clap", &["crates/deskbell/src/cli"]),
     ("clap_complete", &["crates/deskbell/src/cli"]),
     ("indicatif", &["crates/deskbell/src/cli"]),

@@ -60,7 +60,7 @@ pub struct ChannelBody {
     /// What went wrong last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastErrorBody>,
-    /// Why nobody sees its messages as things are, although the far end takes them.
+    /// Why nobody would see its messages as things are, as far as that shows without sending one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
     /// Until when it is snoozed.
