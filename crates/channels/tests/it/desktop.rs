@@ -144,7 +144,8 @@ async fn a_notify_call_is_received_as_the_specification_has_it_row_18() {
     let [shown] = screen.shown().try_into().unwrap();
     assert_eq!((shown.app.as_str(), shown.replaces, shown.timeout), ("Deskbell", 0, -1));
     assert_eq!(shown.title, "Build failed");
-    assert_eq!(shown.body, "a <b>b</b> &lt;i&gt;c&lt;/i&gt; &amp;");
+    let body = "a <b>b</b> &lt;i&gt;c&lt;/i&gt; &amp;\n\nhttps://ci.example.com/7";
+    assert_eq!(shown.body, body);
     assert_eq!(shown.icon, "dialog-warning");
     assert_eq!(shown.actions, ["default", "Open"]);
     assert_eq!(shown.hint::<u8>("urgency"), Some(1));
@@ -160,7 +161,7 @@ async fn a_desktop_gets_only_what_it_says_it_can_show() {
     let channel = channel(&bus, "urgency = 'critical'\nseconds = 7");
     channel.deliver(&text, &context(&text, None)).await.unwrap();
     let [shown] = screen.shown().try_into().unwrap();
-    assert_eq!(shown.body, "a < b & c");
+    assert_eq!(shown.body, "a < b & c\n\nhttps://ci.example.com/7");
     assert!(shown.actions.is_empty(), "{:?}", shown.actions);
     assert_eq!((shown.hint::<u8>("urgency"), shown.timeout), (Some(2), 7_000));
     screen.connection.close().await.unwrap();
@@ -168,7 +169,8 @@ async fn a_desktop_gets_only_what_it_says_it_can_show() {
     let screen = Screen::start(&bus, &[]).await;
     channel.deliver(&text, &context(&text, None)).await.unwrap();
     let [shown] = screen.shown().try_into().unwrap();
-    assert_eq!((shown.title.as_str(), shown.body.as_str()), ("Build failed: a < b & c", ""));
+    let title = "Build failed: a < b & c\\n\\nhttps://ci.example.com/7";
+    assert_eq!((shown.title.as_str(), shown.body.as_str()), (title, ""));
 }
 
 /// A second step, after `first`.
