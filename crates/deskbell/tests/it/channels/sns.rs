@@ -1,5 +1,4 @@
 //! SNS through an emulator of AWS that checks signatures and rights as AWS does: moto.
-#![expect(clippy::indexing_slicing, reason = "a test that cannot go on should say where")]
 
 use serde_json::Value;
 
