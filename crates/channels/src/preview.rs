@@ -115,7 +115,9 @@ pub(crate) async fn preview_of_edit(
     earlier: Receipt,
 ) -> Value {
     let preview = Preview::of(kind);
-    for Piece { target, part, message, .. } in pieces(kind, channel, message, Manner::default()) {
+    let (attached, manner) =
+        (files::gather(kind, message, Manner::default()).await, Manner::default());
+    for Piece { target, part, message, .. } in pieces(kind, channel, message, &attached, manner) {
         let cx = SendContext {
             target,
             part,

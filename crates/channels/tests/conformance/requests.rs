@@ -181,7 +181,9 @@ pub(crate) fn markdown_arrives_as_the_far_end_reads_it(kind: &'static ChannelKin
         Dialect::Plain if kind.about.name == "mqtt" => "it is **bold** here",
         Dialect::Plain | Dialect::Unmentioned => "it is bold here",
         Dialect::Html => "it is <strong>bold</strong> here",
-        Dialect::TelegramHtml | Dialect::PushoverHtml => "it is <b>bold</b> here",
+        Dialect::TelegramHtml | Dialect::PushoverHtml | Dialect::Desktop => {
+            "it is <b>bold</b> here"
+        }
         Dialect::Slack | Dialect::GoogleChat | Dialect::WhatsApp => "it is *bold* here",
         _ => "it is **bold** here",
     };
