@@ -132,7 +132,7 @@ pub struct Fake {
 
 impl Fake {
     /// The fake of `kind` at the address `base`, or at the service's own if no option leads elsewhere. `None` for a kind
-    /// that is not reached by HTTP or at several addresses of its own. `sample` is any message.
+    /// that is not reached by HTTP, is reached at several addresses of its own, or seals what it says. `sample` is any message.
     pub async fn of(kind: &'static ChannelKind, base: &str, sample: &Message) -> Option<Self> {
         let Transport::Http { .. } = kind.about.transport else { return None };
         for option in kind.options() {

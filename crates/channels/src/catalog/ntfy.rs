@@ -1,3 +1,6 @@
+use std::borrow::Cow;
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use deskbell_core::attachment::Place;
 
 use crate::prelude::*;
@@ -38,7 +41,14 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
 .with_variables(Variables {
     name: "ntfy",
     needs: &["NTFY_TOPIC"],
-    takes: &["NTFY_URL", "NTFY_TOKEN", "NTFY_USERNAME", "NTFY_PASSWORD", "NTFY_PRIORITY"],
+    takes: &[
+        "NTFY_URL",
+        "NTFY_TOKEN",
+        "NTFY_USERNAME",
+        "NTFY_PASSWORD",
+        "NTFY_PRIORITY",
+        "NTFY_ACTIONS",
+    ],
     read: |set| {
         let mut table = set.table(&[
             ("topic", "NTFY_TOPIC"),
@@ -46,6 +56,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
             ("token", "NTFY_TOKEN"),
             ("user", "NTFY_USERNAME"),
             ("password", "NTFY_PASSWORD"),
+            ("actions", "NTFY_ACTIONS"),
         ]);
         let priority = set.number("NTFY_PRIORITY")?.map(toml::Value::from);
         table.extend(url::options([("priority", priority)]));
@@ -173,6 +184,14 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     Ok(table)
 }
 
+/// `text` as it may stand in a header: with other letters than those of ASCII it is encoded (RFC 2047).
+fn in_header(text: &str) -> Cow<'_, str> {
+    match text.is_ascii() {
+        true => text.into(),
+        false => format!("=?UTF-8?B?{}?=", BASE64_STANDARD.encode(text)).into(),
+    }
+}
+
 #[async_trait]
 impl Channel for Ntfy {
     fn targets(&self) -> Vec<Mark> {
@@ -236,7 +255,7 @@ impl Channel for Ntfy {
         let mut request = self.logged_in(cx.post(&self.server));
         if let Some(actions) = &self.actions {
             // In the body it would have to be JSON.
-            request = request.header("x-actions", actions);
+            request = request.header("x-actions", &in_header(actions));
         }
         request.json(&publication).delivered(&KIND).await
     }
