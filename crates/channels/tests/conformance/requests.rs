@@ -325,7 +325,8 @@ fn decoded(mail: &str) -> String {
     for part in mail.split("Content-Transfer-Encoding: base64").skip(1) {
         let (_, body) = part.split_once("\r\n\r\n").unwrap();
         let lines = body.split("\r\n--").next().unwrap().replace("\r\n", "");
-        read.push_str(&String::from_utf8(BASE64_STANDARD.decode(lines).unwrap()).unwrap());
+        // A part may be a file of any bytes.
+        read.push_str(&String::from_utf8_lossy(&BASE64_STANDARD.decode(lines).unwrap()));
     }
     read
 }

@@ -191,9 +191,10 @@ fn smaller_services_are_named_as_apprise_names_them() {
         "lametric",
         "server = 'https://clock.local:4343'\nkey = 'KEY'\nicon_type = 'alert'\ncycles = 2",
     );
-    refuses(
+    check(
         "lametric://TOKEN@com.lametric.941c/1",
-        "the `lametric` address is for LaMetric's cloud; channels tell the device itself",
+        "lametric",
+        "app = 'https://developer.lametric.com/api/v1/dev/widget/update/com.lametric.941c/1'\nkey = 'TOKEN'",
     );
     check(
         "xbmc://u:p@tv.local?duration=5",

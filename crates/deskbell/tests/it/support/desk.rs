@@ -100,15 +100,26 @@ impl Desk {
 
     /// Starts the daemon with further arguments.
     pub(crate) fn serve_with(&mut self, arguments: &[&str]) -> &mut Self {
-        self.start(arguments, &[])
+        self.start(arguments, &[]).unwrap_or_else(|said| panic!("the daemon did not start: {said}"))
     }
 
     /// Starts the daemon with further variables.
     pub(crate) fn serve_with_env(&mut self, environment: &[(&str, &str)]) -> &mut Self {
         self.start(&[], environment)
+            .unwrap_or_else(|said| panic!("the daemon did not start: {said}"))
     }
 
-    fn start(&mut self, arguments: &[&str], environment: &[(&str, &str)]) -> &mut Self {
+    /// The same for a daemon that may end before it listens; false if it did.
+    pub(crate) fn serve_to_the_end(&mut self, environment: &[(&str, &str)]) -> bool {
+        self.start(&[], environment).is_ok()
+    }
+
+    /// Gives what the daemon said if it ended before it listened.
+    fn start(
+        &mut self,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Result<&mut Self, String> {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0"];
         all.extend(arguments);
         let mut daemon = self
@@ -125,13 +136,16 @@ impl Desk {
             match lines.next() {
                 Some(Ok(line)) if line.contains("deskbell listens on") => break,
                 Some(Ok(line)) => said.push(line),
-                _ => panic!("the daemon did not start: {}", said.join("\n")),
+                _ => {
+                    daemon.wait().unwrap();
+                    return Err(said.join("\n"));
+                }
             }
         }
         // What it says later is read, so that it never waits for a reader.
         std::thread::spawn(move || lines.for_each(drop));
         self.daemon = Some(daemon);
-        self
+        Ok(self)
     }
 
     /// Ends the daemon as a user or a supervisor would, and waits for its end.
