@@ -11,6 +11,7 @@ use rmcp::{
     model::{ProgressToken, RequestId, ServerNotification},
     service::{Peer, RequestContext},
 };
+use tokio::runtime::Handle;
 
 use crate::{
     level::Level,
@@ -91,6 +92,8 @@ impl<C: AsRequestContext> FromContextPart<C> for ToolContext {
 #[derive(Debug)]
 pub(crate) struct CallState {
     session: Arc<Session>,
+    /// Where the call came in: a tool may go on in threads that have no runtime.
+    runtime: Option<Handle>,
     peer: Peer<RoleServer>,
     number: u64,
     request: RequestId,
@@ -160,6 +163,7 @@ impl CallState {
         Ok(Self {
             number: session.next_call(),
             session,
+            runtime: Handle::try_current().ok(),
             peer: context.peer.clone(),
             request: context.id.clone(),
             token: context.meta.get_progress_token(),
@@ -286,7 +290,7 @@ impl CallState {
             },
         });
         let item = Item { notification, peer: self.peer.clone() };
-        self.session.add(topic, is_final, item, warned);
+        self.session.add(topic, is_final, item, warned, self.runtime.as_ref());
     }
 
     /// Ends the call: its progress gets its end, everything goes out, and nothing after that.

@@ -123,16 +123,17 @@ impl Session {
         state.calls
     }
 
-    /// Puts a notification on its way. It never waits, and without a runtime nothing is told.
+    /// Puts a notification on its way by a task of `runtime`. It never waits, and without a runtime nothing is told.
     pub(crate) fn add(
         self: &Arc<Self>,
         topic: Topic,
         is_final: bool,
         item: Item,
         warned: Option<Warned>,
+        runtime: Option<&Handle>,
     ) {
-        let Ok(runtime) = Handle::try_current() else {
-            tracing::debug!(target: crate::TARGET, "told nobody: no runtime of tokio here");
+        let Some(runtime) = runtime else {
+            tracing::debug!(target: crate::TARGET, "told nobody: no runtime of tokio");
             return;
         };
         let needs_task = {

@@ -103,6 +103,12 @@ impl Worker {
         "done".to_owned()
     }
 
+    #[tool(description = "Works in a thread of its own")]
+    async fn thread(&self, cx: ToolContext) -> String {
+        std::thread::spawn(move || cx.log.info("from a thread")).join().unwrap();
+        "done".to_owned()
+    }
+
     #[tool(description = "Says a hundred things")]
     async fn chatter(&self, cx: ToolContext) -> String {
         (0..100).for_each(|n| cx.log.info(format!("thing {n}")));
@@ -344,6 +350,13 @@ async fn changes_are_told_to_who_subscribed_row_33_35() {
     assert_eq!(client.line().await["method"], "notifications/tools/list_changed");
     let more = tokio::time::timeout(Duration::from_secs(60), client.line()).await;
     assert!(more.is_err(), "{more:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_without_a_runtime_is_heard() {
+    let mut client = Client::greeted(Limits::default()).await;
+    let (told, _) = client.call("thread", json!({}), json!({})).await;
+    assert_eq!(told[0]["params"]["data"]["message"], "from a thread");
 }
 
 #[tokio::test(start_paused = true)]
