@@ -12,6 +12,7 @@ use rmcp::{
     service::{Peer, RequestContext},
 };
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     level::Level,
@@ -104,6 +105,8 @@ pub(crate) struct CallState {
     hears: Hears,
     /// Whether the answer has not been given.
     is_open: AtomicBool,
+    /// Cancelled when the client cancels the request, and when the answer goes out.
+    cancelled: CancellationToken,
     /// Whether somebody ends the call when it has its answer.
     pub(crate) is_watched: bool,
     shown: Mutex<Shown>,
@@ -170,6 +173,7 @@ impl CallState {
             logger: logger.to_owned(),
             hears,
             is_open: AtomicBool::new(true),
+            cancelled: context.ct.clone(),
             is_watched,
             shown: Mutex::default(),
         })
@@ -180,7 +184,7 @@ impl CallState {
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        self.is_open.load(Ordering::Acquire)
+        self.is_open.load(Ordering::Acquire) && !self.cancelled.is_cancelled()
     }
 
     /// The least severe level that is heard, if any is.
@@ -225,19 +229,18 @@ impl CallState {
         is_final: bool,
     ) {
         let Some(token) = self.token.clone().filter(|_| self.shows()) else { return };
-        {
-            let shown = &mut self.shown();
-            if !value.is_finite() || shown.last.is_some_and(|last| value <= last) {
-                tracing::debug!(target: crate::TARGET, value, last = shown.last,
-                    "not shown: progress does not go forward");
-                return;
-            }
-            if !self.is_open() {
-                tracing::debug!(target: crate::TARGET, "not shown: the call has its answer");
-                return;
-            }
-            shown.last = Some(value);
+        // Held until the value is on its way, so that no other thread gets a smaller one behind it.
+        let shown = &mut self.shown();
+        if shown.last.is_some_and(|last| value <= last) {
+            tracing::debug!(target: crate::TARGET, value, last = shown.last,
+                "not shown: progress does not go forward");
+            return;
         }
+        if !self.is_open() {
+            tracing::debug!(target: crate::TARGET, "not shown: the call has its answer");
+            return;
+        }
+        shown.last = Some(value);
         let text = Some(message).filter(|text| !text.is_empty());
         let progress = wire::progress(token, value, total, text, &self.request);
         self.tell(Kind::Progress, None, is_final, progress);
@@ -317,7 +320,10 @@ impl CallState {
     /// Tells that a progress has failed, after what it has shown.
     pub(crate) fn fail(self: &Arc<Self>, why: &str) {
         self.session.release(self.number);
-        self.message(Level::Error, why, None);
+        if self.hears(Level::Error) {
+            let message = wire::message(Level::Error, &self.logger, why, None, Some(&self.request));
+            self.tell(Kind::Message, None, true, message);
+        }
     }
 
     /// Nothing of the call goes out any more.

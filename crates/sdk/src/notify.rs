@@ -96,7 +96,9 @@ pub struct Progress {
 impl Progress {
     /// Shows that `current` of the total is done. It counts if it is more than before.
     pub fn update(&mut self, current: f64) {
-        self.current = current;
+        if current.is_finite() {
+            self.current = current;
+        }
         self.show();
     }
 

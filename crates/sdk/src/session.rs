@@ -180,10 +180,14 @@ impl Session {
                     let warned = self.state().warned.clone();
                     self.warn(count, warned).await;
                 }
-                Next::Wait(until) => tokio::select! {
-                    () = time::sleep_until(until.into()) => {}
-                    () = self.added.notified() => {}
-                },
+                Next::Wait(until) => {
+                    // What was dropped instead of sent is no longer waited for either.
+                    self.sent.notify_waiters();
+                    tokio::select! {
+                        () = time::sleep_until(until.into()) => {}
+                        () = self.added.notified() => {}
+                    }
+                }
                 Next::Idle => {
                     self.sent.notify_waiters();
                     return;

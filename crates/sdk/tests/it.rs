@@ -360,6 +360,32 @@ async fn a_thread_without_a_runtime_is_heard() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_was_cancelled_is_silent() {
+    let mut client = Client::greeted(Limits::default()).await;
+    let call = json!({ "jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {
+        "name": "work", "arguments": { "steps": 4, "end": "ok" }, "_meta": token("t") } });
+    client.write(&call).await;
+    assert_eq!(client.line().await["params"]["progress"], 0.0);
+    let cancelled = json!({ "requestId": 9 });
+    client
+        .write(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled }),
+        )
+        .await;
+    let more = tokio::time::timeout(Duration::from_secs(60), client.line()).await;
+    assert!(more.is_err(), "{more:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_was_told_too_much_still_gets_its_answers_at_once() {
+    let mut client = Client::greeted(Limits::default()).await;
+    client.call("chatter", json!({}), json!({})).await;
+    let before = tokio::time::Instant::now();
+    client.call("say", json!({}), json!({})).await;
+    assert!(before.elapsed() < Duration::from_millis(100), "{:?}", before.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_too_much_is_told_in_one_warning_row_43_44_45() {
     let (mut a, mut b) =
         (Client::greeted(Limits::default()).await, Client::greeted(Limits::default()).await);

@@ -1,6 +1,7 @@
 use std::{
     borrow::Cow,
     fs,
+    io::{self, Read as _},
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -11,7 +12,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserializer, de::Error as _};
 
 use crate::{
-    below,
+    below, files,
     prelude::*,
     web_push::{Reader, SenderKey},
 };
@@ -236,13 +237,18 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 /// The largest file that is read.
 const FILE_LIMIT: u64 = 1 << 20;
 
-/// The text of a file, or why there is none.
+/// The text of a file, or why there is none. A pipe or a device is none, because it may never end.
 fn text_of(file: &Path) -> Result<String, String> {
-    let size = fs::metadata(file).map_err(|error| error.to_string())?.len();
-    if size > FILE_LIMIT {
-        return Err("it is too large".to_owned());
-    }
-    fs::read_to_string(file).map_err(|error| error.to_string())
+    let read = || {
+        let (file, size) = files::open(&fs::canonicalize(file)?)?;
+        if size > FILE_LIMIT {
+            return Err(io::Error::other("it is too large"));
+        }
+        let mut text = String::new();
+        file.take(FILE_LIMIT).read_to_string(&mut text)?;
+        Ok(text)
+    };
+    read().map_err(|error| error.to_string())
 }
 
 impl WebPush {
@@ -404,6 +410,13 @@ mod tests {
         assert_eq!(count("[]".to_owned()), None);
         assert_eq!(count(BROWSER.replace("BTBZ", "")), None);
         assert_eq!(count("\"x\"".to_owned()), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_device_is_no_file_of_keys() {
+        let reason = text_of(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(reason, "it is no file");
     }
 
     #[test]
