@@ -1,7 +1,8 @@
 //! Addresses as users write them in options, checked when the configuration is read.
 
-use std::{borrow::Cow, fmt, net::IpAddr};
+use std::{borrow::Cow, fmt, net::IpAddr, str::FromStr};
 
+use deskbell_core::Invalid;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use url::{Host, Url};
@@ -65,14 +66,6 @@ impl Address {
         Self(url)
     }
 
-    /// This address with another one's scheme, host and port.
-    pub(crate) fn on_host_of(&self, other: &Self) -> Option<Self> {
-        let mut url = other.0.clone();
-        url.set_path(self.0.path());
-        url.set_query(self.0.query());
-        Some(Self(url))
-    }
-
     /// The address without user and password, and these.
     pub(crate) fn without_login(&self) -> (Self, Option<(String, Secret)>) {
         let user = decoded(self.0.username());
@@ -129,6 +122,45 @@ impl JsonSchema for Address {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "format": "uri" })
+    }
+}
+
+/// A server on this machine that stands for the far end of a channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandIn(Url);
+
+impl StandIn {
+    /// The address here that stands for `address` there: the path and the query of that one behind this one's path.
+    pub(crate) fn instead_of(&self, address: &Address) -> Address {
+        let mut url = self.0.clone();
+        url.set_path(&format!("{}{}", self.0.path().trim_end_matches('/'), address.0.path()));
+        url.set_query(address.0.query());
+        Address(url)
+    }
+}
+
+impl FromStr for StandIn {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let is_bare = |url: &Url| {
+            let has_login = !url.username().is_empty() || url.password().is_some();
+            !has_login && url.query().is_none() && url.fragment().is_none()
+        };
+        let address = Address::parse(text).filter(Address::is_this_machine);
+        address.map(|address| Self(address.0)).filter(|stand_in| is_bare(&stand_in.0)).ok_or_else(
+            || {
+                let expected =
+                    "an address of this machine such as `http://127.0.0.1:8390/slack_bot`";
+                Invalid::text("stand_in", text, expected)
+            },
+        )
+    }
+}
+
+impl fmt::Display for StandIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.as_str().trim_end_matches('/'))
     }
 }
 
@@ -208,6 +240,34 @@ mod tests {
         let address = Address::parse("http://h/base/").unwrap();
         let made = address.at(&["bot1:a/b", "send me"]).with("q", "a&b=ü");
         assert_eq!(made.0.as_str(), "http://h/base/bot1:a%2Fb/send%20me?q=a%26b%3D%C3%BC");
+    }
+
+    #[test]
+    fn a_stand_in_is_on_this_machine_and_keeps_the_path() {
+        #[track_caller]
+        fn check(stand_in: &str, expected: Option<&str>) {
+            let address = Address::parse("https://api.example.com:444/v1/a%2Fb?c=d").unwrap();
+            let found = stand_in.parse::<StandIn>().ok().map(|it| it.instead_of(&address).0);
+            assert_eq!(found.as_ref().map(Url::as_str), expected, "{stand_in}");
+        }
+        check("http://127.0.0.1:8390", Some("http://127.0.0.1:8390/v1/a%2Fb?c=d"));
+        check("http://127.0.0.1:8390/ntfy/", Some("http://127.0.0.1:8390/ntfy/v1/a%2Fb?c=d"));
+        check("http://[::1]:1/x", Some("http://[::1]:1/x/v1/a%2Fb?c=d"));
+        check("http://localhost", Some("http://localhost/v1/a%2Fb?c=d"));
+        for elsewhere in [
+            "",
+            "http://10.0.0.1",
+            "http://0.0.0.0:1",
+            "http://example.com",
+            "http://localhost.example.com",
+            "http://127.0.0.1@example.com",
+            "http://me:pw@127.0.0.1",
+            "http://127.0.0.1/?a=b",
+            "http://127.0.0.1:99999",
+            "file:///tmp/x",
+        ] {
+            check(elsewhere, None);
+        }
     }
 
     #[test]

@@ -337,6 +337,11 @@ impl ChannelKind {
         options.iter().find(|(_, value)| is_clear(value)).map(|(name, _)| name.clone())
     }
 
+    /// Whether its far ends speak HTTP, so that a server on this machine can stand for them.
+    pub const fn speaks_http(&self) -> bool {
+        matches!(self.about.transport, Transport::Http { .. })
+    }
+
     /// Whether something of these options must not be seen.
     pub fn has_secrets(&self, options: &toml::Table) -> bool {
         let options = toml::Value::Table(options.clone());

@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    address::{Address, Proxy},
+    address::{Address, Proxy, StandIn},
     channel::{ChannelKind, SendContext, SendError},
     files::{FILE_TIME, ReadFile},
     guard::{self, Refused},
@@ -42,8 +42,6 @@ const CLIENTS_LIMIT: usize = 16;
 pub struct HttpOptions {
     /// How long connecting may take.
     pub connect_timeout: Duration,
-    /// The address that requests go to instead of the hosts they name, for tests.
-    pub stand_in: Option<Address>,
     /// Whether link-local addresses and cloud metadata services may be reached.
     pub allow_link_local: bool,
     /// Where names lead instead of where the machine says, for tests.
@@ -82,18 +80,16 @@ impl HttpOptions {
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        Self {
-            connect_timeout: Duration::from_secs(10),
-            stand_in: None,
-            allow_link_local: false,
-            names: None,
-        }
+        Self { connect_timeout: Duration::from_secs(10), allow_link_local: false, names: None }
     }
 }
 
 /// The way to far ends that speak HTTP. Cheap to clone; its connections are shared.
 #[derive(Clone, Default)]
-pub struct Http(Arc<Shared>);
+pub struct Http {
+    shared: Arc<Shared>,
+    stand_in: Option<StandIn>,
+}
 
 #[derive(Default)]
 struct Shared {
@@ -126,25 +122,31 @@ impl Way {
 impl Http {
     /// A way with `options`.
     pub fn new(options: HttpOptions) -> Self {
-        Self(Arc::new(Shared { options, clients: Mutex::default() }))
+        Self { shared: Arc::new(Shared { options, clients: Mutex::default() }), stand_in: None }
+    }
+
+    /// The same way, on which requests go to `stand_in` instead of the hosts they name, if there is one.
+    #[must_use]
+    pub fn leading_to(&self, stand_in: Option<StandIn>) -> Self {
+        Self { shared: Arc::clone(&self.shared), stand_in }
     }
 
     /// Whether link-local addresses and cloud metadata services may be reached.
     pub(crate) fn allows_link_local(&self) -> bool {
-        self.0.options.allow_link_local
+        self.shared.options.allow_link_local
     }
 
     /// The addresses that `host` leads to.
     pub(crate) async fn lookup(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-        self.0.options.lookup(host, port).await
+        self.shared.options.lookup(host, port).await
     }
 
     fn client(&self, way: Way) -> Result<reqwest::Client, SendError> {
-        let mut clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.shared.clients.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = clients.get(&way) {
             return Ok(client.clone());
         }
-        let client = build(&self.0.options, &way)?;
+        let client = build(&self.shared.options, &way)?;
         if clients.len() >= CLIENTS_LIMIT {
             clients.clear();
         }
@@ -155,7 +157,8 @@ impl Http {
 
 impl fmt::Debug for Http {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Http").field(&self.0.options).finish()
+        let options = &self.shared.options;
+        f.debug_struct("Http").field("options", options).field("stand_in", &self.stand_in).finish()
     }
 }
 
@@ -379,24 +382,18 @@ impl<'a> Request<'a> {
             let answer = Ok(preview.answer(self.written_down()).as_bytes().to_vec());
             return Ok(Reply::new(200, &HeaderMap::new(), answer, self.cx));
         }
-        let options = &self.cx.http.0.options;
-        let address = match &options.stand_in {
-            Some(stand_in) => self.address.on_host_of(stand_in),
-            None => Some(self.address),
+        let http = &self.cx.http;
+        let (address, way) = match &http.stand_in {
+            // It is on this machine, of which a proxy knows another one.
+            Some(stand_in) => (stand_in.instead_of(&self.address), Way::Direct),
+            None => {
+                self.check_way().await?;
+                let way = Way::to(&self.address, self.proxy);
+                (self.address, way)
+            }
         };
-        let address = address.ok_or_else(|| SendError::permanent("the address is not usable"))?;
-        if !options.allow_link_local && names_refused(&address) {
-            return Err(SendError::permanent(Refused.to_string()));
-        }
-        if let Some(proxy) = self.proxy {
-            // A number is not resolved, so `Guarded` does not see it.
-            let (host, port) = proxy.host();
-            self.cx.resolve(&host, port).await?;
-        }
-        let request = self
-            .cx
-            .http
-            .client(Way::to(&address, self.proxy))?
+        let request = http
+            .client(way)?
             .request(self.method, address.url().clone())
             .headers(self.headers)
             .timeout(self.timeout)
@@ -404,6 +401,18 @@ impl<'a> Request<'a> {
         let response = request.send().await.map_err(|error| failed(&error.without_url()))?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         Ok(Reply::new(status, &headers, read(response).await, self.cx))
+    }
+
+    /// Refuses what the guard refuses and the client's resolver does not see: addresses that are numbers.
+    async fn check_way(&self) -> Result<(), SendError> {
+        if !self.cx.http.allows_link_local() && names_refused(&self.address) {
+            return Err(SendError::permanent(Refused.to_string()));
+        }
+        if let Some(proxy) = self.proxy {
+            let (host, port) = proxy.host();
+            self.cx.resolve(&host, port).await?;
+        }
+        Ok(())
     }
 
     fn written_down(&self) -> Value {

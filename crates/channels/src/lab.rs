@@ -118,10 +118,8 @@ pub enum Outcome {
 pub struct Fake {
     /// The kind.
     pub kind: &'static ChannelKind,
-    /// The options of a channel that reaches it.
+    /// The options of a channel whose requests it knows.
     pub options: Table,
-    /// Where those channels send to, such as `https://slack.com`, if no option leads them elsewhere.
-    pub home: Option<String>,
     shapes: Vec<Shape>,
     /// The messages taken, by the ids that stand for them; the oldest ids go first.
     known: BTreeMap<String, String>,
@@ -131,45 +129,23 @@ pub struct Fake {
 }
 
 impl Fake {
-    /// The fake of `kind` at the address `base`, or at the service's own if no option leads elsewhere. `None` for a kind
-    /// that is not reached by HTTP, is reached at several addresses of its own, or seals what it says. `sample` is any message.
-    pub async fn of(kind: &'static ChannelKind, base: &str, sample: &Message) -> Option<Self> {
-        let Transport::Http { .. } = kind.about.transport else { return None };
-        for option in kind.options() {
-            for options in learn::pointed(kind, &option.name, base) {
-                let shapes = learn::learn(kind, &options, base, sample).await;
-                if !shapes.is_empty() {
-                    return Some(Self::new(kind, options, None, shapes));
-                }
-            }
+    /// The fake of `kind`, which stands for its far end wherever that is. `None` for a kind that is not reached by HTTP.
+    /// `sample` is any message.
+    pub async fn of(kind: &'static ChannelKind, sample: &Message) -> Option<Self> {
+        if !kind.speaks_http() {
+            return None;
         }
-        let options = learn::example(kind)?;
-        let home = learn::home(kind, &options, sample).await?;
-        let shapes = learn::learn(kind, &options, &home, sample).await;
-        (!shapes.is_empty()).then(|| Self::new(kind, options, Some(home), shapes))
-    }
-
-    fn new(
-        kind: &'static ChannelKind,
-        options: Table,
-        home: Option<String>,
-        shapes: Vec<Shape>,
-    ) -> Self {
-        Self {
+        let options: Table = kind.about.example.parse().ok()?;
+        let shapes = learn::learn(kind, &options, sample).await;
+        (!shapes.is_empty()).then(|| Self {
             kind,
             options,
-            home,
             shapes,
             known: BTreeMap::new(),
             order: VecDeque::new(),
             taken: 0,
             recent: VecDeque::new(),
-        }
-    }
-
-    /// How well `asked` fits to this kind; `None` if it does not.
-    pub fn fits(&self, asked: &Asked) -> Option<usize> {
-        self.shapes.iter().filter_map(|shape| shape.likeness(asked)).max()
+        })
     }
 
     /// What a request tells.

@@ -45,6 +45,7 @@ mod tls;
 mod token;
 mod web_push;
 
+pub use address::StandIn;
 pub use catalog::{from_url, from_url_with, kind, kinds};
 pub use channel::{
     About, Channel, ChannelKind, ConfigError, Limits, SendContext, SendError, Transport,

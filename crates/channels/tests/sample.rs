@@ -1,6 +1,6 @@
 //! Messages and contexts to try channels with, always the same.
 
-use deskbell_channels::{Http, HttpOptions, SendContext, address::Address};
+use deskbell_channels::{Http, SendContext};
 use deskbell_core::{
     Event, EventId, Level, Message, Source,
     event::{Content, Format, Kind},
@@ -64,8 +64,8 @@ fn event(title: Option<&str>, text: &str, format: Format, kind: Kind) -> Event {
 
 /// The first attempt of `message`; all HTTP requests go to `stand_in` if there is one.
 pub(crate) fn context(message: &Message, stand_in: Option<&str>) -> SendContext {
-    let stand_in = stand_in.map(|base| Address::parse(base).expect("the address of a stand-in"));
-    let http = Http::new(HttpOptions { stand_in, ..HttpOptions::default() });
+    let stand_in = stand_in.map(|base| base.parse().expect("the address of a stand-in"));
+    let http = Http::default().leading_to(stand_in);
     let channel = "team".parse().expect("a constant name");
     SendContext::new(deskbell_core::DeliveryId { event: message.event, channel }, now(), http)
 }

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use deskbell_channels::{Channel, ChannelKind, Http, Manner};
+use deskbell_channels::{Channel, ChannelKind, Http, Manner, StandIn};
 use deskbell_core::{ChannelName, field::nearest, quiet::Holds, route::Routing, text};
 use tokio::sync::watch;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -40,6 +40,8 @@ pub struct ReadyChannel {
     pub per_minute: Option<u32>,
     /// How it is to tell.
     pub manner: Manner,
+    /// The server on this machine that stands for its far end, if one does.
+    pub stand_in: Option<StandIn>,
     /// What it was built from, to tell whether a new configuration changes it.
     options: toml::Table,
 }
@@ -101,9 +103,10 @@ impl ReadyChannel {
     fn build(options: &ChannelOptions, http: &Http) -> Result<Self, String> {
         let kind = kind(&options.kind)?;
         let channel = kind.build(options.options.clone()).map_err(|error| error.to_string())?;
-        let (http, per_minute) = (http.clone(), per_minute(kind, options));
-        let manner = options.manner;
-        Ok(Self { kind, channel, http, per_minute, manner, options: options.options.clone() })
+        let ChannelOptions { manner, stand_in, options: given, .. } = options.clone();
+        let http = http.leading_to(stand_in.clone());
+        let per_minute = per_minute(kind, options);
+        Ok(Self { kind, channel, http, per_minute, manner, stand_in, options: given })
     }
 
     /// A channel that a test wrote.
@@ -114,13 +117,14 @@ impl ReadyChannel {
         per_minute: Option<u32>,
     ) -> Self {
         let http = Http::default();
-        let manner = Manner::default();
-        Self { kind, channel, http, per_minute, manner, options: toml::Table::new() }
+        let (manner, options) = (Manner::default(), toml::Table::new());
+        Self { kind, channel, http, per_minute, manner, stand_in: None, options }
     }
 
     fn is_built_from(&self, options: &ChannelOptions) -> bool {
         self.kind.about.name == options.kind
             && self.manner == options.manner
+            && self.stand_in == options.stand_in
             && self.per_minute == per_minute(self.kind, options)
             && self.options == options.options
     }
@@ -220,6 +224,7 @@ mod tests {
                     per_minute: None,
                     manner: Manner::default(),
                     quiet: None,
+                    stand_in: None,
                 },
             )
         });

@@ -19,7 +19,7 @@ pub mod watch;
 
 use std::{collections::BTreeMap, net::SocketAddr, path::PathBuf, time::Duration};
 
-use deskbell_channels::{Manner, SendContext};
+use deskbell_channels::{Manner, SendContext, StandIn};
 use deskbell_core::{ChannelName, Context, Level, quiet::Quiet, retry::RetryPolicy, route::Route};
 
 pub use self::{
@@ -111,6 +111,8 @@ pub struct ChannelOptions {
     pub manner: Manner,
     /// Its own quiet hours, in place of those of all channels.
     pub quiet: Option<Quiet>,
+    /// A server on this machine that stands for its far end.
+    pub stand_in: Option<StandIn>,
 }
 
 impl std::fmt::Debug for ChannelOptions {

@@ -19,59 +19,20 @@ use crate::{
 /// The id of an earlier message in previews of edits: a number, because some far ends count their messages.
 const EARLIER: &str = "902104711";
 
-/// Options with the address `base` as `name`: only those that must be set, and the whole example.
-pub(super) fn pointed(kind: &ChannelKind, name: &str, base: &str) -> Vec<Table> {
-    let Some(example) = example(kind) else { return Vec::new() };
-    let written = example.get(name).and_then(toml::Value::as_str).unwrap_or_default();
-    let path = written.split_once("://").and_then(|(_, rest)| rest.split_once('/'));
-    let address = match path {
-        Some((_, path)) if !path.is_empty() => format!("{base}/{path}"),
-        _ => base.to_owned(),
-    };
-    let required: Vec<_> =
-        kind.options().into_iter().filter_map(|o| o.required.then_some(o.name)).collect();
-    let mut least = example.clone();
-    least.retain(|name, _| required.iter().any(|known| known == name));
-    let with = |mut table: Table| {
-        table.insert(name.to_owned(), address.clone().into());
-        table
-    };
-    vec![with(least), with(example)]
-}
-
-pub(super) fn example(kind: &ChannelKind) -> Option<Table> {
-    kind.about.example.parse().ok()
-}
-
-/// Where the requests of a channel with `options` go: scheme and host.
-pub(super) async fn home(kind: &ChannelKind, options: &Table, sample: &Message) -> Option<String> {
-    let channel = kind.build(options.clone()).ok()?;
-    let shown = preview(kind, &*channel, sample, sample.at, Manner::default(), true).await;
-    let address = shown.pointer("/requests/0/url")?.as_str()?;
-    let address = ::url::Url::parse(address).ok()?;
-    Some(address.origin().ascii_serialization())
-}
-
-/// How requests to `base` look, edits last; none if those options do not lead there.
-pub(super) async fn learn(
-    kind: &ChannelKind,
-    options: &Table,
-    base: &str,
-    sample: &Message,
-) -> Vec<Shape> {
+/// How the requests of a channel with `options` look, edits last.
+pub(super) async fn learn(kind: &ChannelKind, options: &Table, sample: &Message) -> Vec<Shape> {
     let Ok(channel) = kind.build(options.clone()) else { return Vec::new() };
     let messages = samples(sample);
     let event = sample.event.to_string();
     let mut shapes = Vec::new();
     for message in &messages {
         let shown = preview(kind, &*channel, message, message.at, Manner::default(), true).await;
-        for request in requests(&shown) {
-            let Some(asked) = Asked::previewed(request, base) else { return Vec::new() };
+        for asked in requests(&shown).iter().filter_map(Asked::previewed) {
             put(&mut shapes, Shape::of(&asked, &event));
         }
     }
     if kind.about.edits {
-        let edits = edits(kind, &*channel, &messages, base, &event, &shapes).await;
+        let edits = edits(kind, &*channel, &messages, &event, &shapes).await;
         shapes.extend(edits);
     }
     shapes
@@ -82,7 +43,6 @@ async fn edits(
     kind: &ChannelKind,
     channel: &dyn Channel,
     messages: &[Message],
-    base: &str,
     event: &str,
     known: &[Shape],
 ) -> Vec<Shape> {
@@ -90,7 +50,7 @@ async fn edits(
     for message in messages {
         let earlier = Receipt { message_id: Some(EARLIER.to_owned()) };
         let shown = preview_of_edit(kind, channel, message, message.at, earlier).await;
-        for asked in requests(&shown).iter().filter_map(|request| Asked::previewed(request, base)) {
+        for asked in requests(&shown).iter().filter_map(Asked::previewed) {
             let shape = Shape::of(&asked, event);
             if let Some(place) = asked.place_of(EARLIER)
                 && !known.iter().any(|known| known.is_same(&shape) && known.has(&place))

@@ -6,6 +6,9 @@ use serde_json::Value;
 
 use crate::url::decoded;
 
+/// The header that only requests with a sealed body have.
+const SEALED: &str = "content-encoding";
+
 /// A request.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
@@ -28,6 +31,10 @@ impl Asked {
             leaves.insert(format!("?{name}"), value);
         }
         match serde_json::from_str(body) {
+            // What is sealed has no parts that anybody but its reader could tell.
+            _ if headers.iter().any(|name| name == SEALED) => {
+                leaves.insert("body".to_owned(), body.to_owned());
+            }
             Ok(value) => collect(&value, String::new(), &mut leaves),
             Err(_) if is_form(body) => leaves.extend(pairs(body)),
             Err(_) if body.is_empty() => {}
@@ -39,17 +46,17 @@ impl Asked {
         Self { method: method.to_owned(), path, headers, leaves }
     }
 
-    /// A request that a preview shows, if it goes to `base`.
-    pub(super) fn previewed(request: &Value, base: &str) -> Option<Self> {
+    /// A request that a preview shows.
+    pub(super) fn previewed(request: &Value) -> Option<Self> {
         let text = |name| request.get(name).and_then(Value::as_str);
-        let rest = text("url")?.strip_prefix(base)?;
+        let url = ::url::Url::parse(text("url")?).ok()?;
+        let rest = match url.query() {
+            Some(query) => format!("{}?{query}", url.path()),
+            None => url.path().to_owned(),
+        };
         let headers = request.get("headers").and_then(Value::as_object);
-        if headers.is_some_and(|headers| headers.contains_key("content-encoding")) {
-            // What is sealed looks otherwise on its way, and nobody but the reader can judge it.
-            return None;
-        }
         let headers = headers.map(|headers| headers.keys().cloned().collect()).unwrap_or_default();
-        Some(Self::new(text("method")?, rest, headers, text("body").unwrap_or_default()))
+        Some(Self::new(text("method")?, &rest, headers, text("body").unwrap_or_default()))
     }
 
     /// Where `id` stands, if it does.

@@ -81,6 +81,7 @@ fn body(
         waiting_until: health.and_then(|health| health.waiting_until),
         last_error: last_error.map(|last| LastErrorBody { at: last.at, error: last.error }),
         unseen: unseen(ready, role),
+        stand_in: ready.stand_in.as_ref().map(ToString::to_string),
         snoozed_until: None,
         quiet_until: None,
         last_sent_at: health.and_then(|health| health.last_sent_at),

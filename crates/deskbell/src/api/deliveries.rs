@@ -143,7 +143,10 @@ pub(super) async fn retry(
 /// The delivery as it is written, with what it waits for.
 pub(super) fn body(app: &App, delivery: Delivery) -> DeliveryBody {
     let waits_for = (delivery.state == DeliveryState::Pending).then(|| waits_for(app, &delivery));
-    DeliveryBody { waits_for, ..delivery.into() }
+    let set = app.channels.borrow();
+    let stand_in = set.get(&delivery.id.channel).and_then(|ready| ready.stand_in.as_ref());
+    let stand_in = stand_in.map(ToString::to_string);
+    DeliveryBody { waits_for, stand_in, ..delivery.into() }
 }
 
 fn waits_for(app: &App, delivery: &Delivery) -> String {

@@ -66,6 +66,13 @@ async fn list(client: &Client, json: bool, output: &Output) -> anyhow::Result<Ex
             output.hint(seen_again(channel));
         }
     }
+    for channel in &list.channels {
+        if let Some(stand_in) = &channel.stand_in {
+            let (warning, name) = (styled(WARNING, "warning:"), &channel.name);
+            let told = stood_in(stand_in, &channel.kind);
+            output.note(format_args!("{warning} channel `{name}` {told}"));
+        }
+    }
     for problem in &list.problems {
         output.note(format_args!(
             "{} {}",
@@ -83,6 +90,12 @@ async fn list(client: &Client, json: bool, output: &Output) -> anyhow::Result<Ex
         );
     }
     Ok(if list.problems.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+/// What is said of a channel whose messages a stand-in gets.
+pub(super) fn stood_in(stand_in: &str, kind: &str) -> String {
+    let title = deskbell_channels::kind(kind).map_or(kind, |kind| kind.about.title);
+    format!("talks to a stand-in at {stand_in}; nothing reaches {title}")
 }
 
 /// What to do about a channel that nobody sees.
@@ -149,7 +162,11 @@ fn told(name: &ChannelName, test: &TestBody) -> String {
     match test.outcome.as_str() {
         "sent" => {
             let receipt = after(", and calls it ", test.delivery.message_id.as_ref());
-            format!("{name}: the far end took it{receipt}")
+            let far_end = match &test.delivery.stand_in {
+                Some(stand_in) => format!("the stand-in at {stand_in}"),
+                None => "the far end".to_owned(),
+            };
+            format!("{name}: {far_end} took it{receipt}")
         }
         "failed" => {
             let error = after(": ", test.error.as_ref());

@@ -354,6 +354,10 @@ async fn channels(report: &mut Report<'_>, client: &Client, pid: u32) -> anyhow:
             channel.sent,
             channel.failed
         );
+        if let Some(stand_in) = &channel.stand_in {
+            let told = channel::stood_in(stand_in, &channel.kind);
+            report.warning(&check, told, "take out its `stand_in` when you have tried it")?;
+        }
         match channel.flow.as_str() {
             "open" | "limited" => match &channel.unseen {
                 Some(unseen) => report.warning(&check, unseen, channel::seen_again(channel))?,

@@ -22,8 +22,8 @@ use crate::{api::preview, app::SystemClock};
 /// Each kind that is reached by HTTP has a fake at `/KIND`, which checks what a request must have, counts length and
 /// rate as the service does, and answers with the service's own bodies. With `?lab=MISHAP` or as `/MISHAP/KIND` it
 /// misbehaves: refuse, 429, busy, 500, garbage, hang, close, or `mixed` for any of them now and then. What arrived is kept,
-/// and an edit of anything else is refused; `GET /` lists it. Channels whose address cannot be set do not come here by
-/// themselves, but their fakes are there for requests that do.
+/// and an edit of anything else is refused; `GET /` lists it. Any channel comes here with one more line, its
+/// `stand_in`; it keeps the rest of its options.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,9 +43,9 @@ pub(super) async fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
     let listener = listener
         .with_context(|| format!("failed to listen on port {} of this machine", args.port))?;
     let base = format!("http://{}", listener.local_addr()?);
-    let fakes = fakes(&base).await?;
+    let fakes = fakes().await?;
     if !args.json {
-        output.line(page(&fakes).trim_end())?;
+        output.line(page(&fakes, &base).trim_end())?;
     }
     output.note(format_args!("the lab listens on {base}"));
     let (lab, mut arriving) = Lab::new(fakes);
@@ -62,40 +62,32 @@ pub(super) async fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
 }
 
 /// The fakes of all kinds that can be led here.
-async fn fakes(base: &str) -> anyhow::Result<Vec<Fake>> {
+async fn fakes() -> anyhow::Result<Vec<Fake>> {
     let content = Content { text: "sample".to_owned(), ..Content::default() };
     let sample = preview::message(content, Level::Info, "sample", SystemClock.now())?;
     let mut fakes = Vec::new();
     for kind in kinds() {
-        fakes.extend(Fake::of(kind, &format!("{base}/{}", kind.about.name), &sample).await);
+        fakes.extend(Fake::of(kind, &sample).await);
     }
     Ok(fakes)
 }
 
 /// The configuration of a channel for each fake.
-fn page(fakes: &[Fake]) -> String {
+fn page(fakes: &[Fake], base: &str) -> String {
     let mut page = String::new();
-    for fake in fakes.iter().filter(|fake| fake.home.is_none()) {
+    for fake in fakes {
+        let kind = fake.kind.about.name;
         let mut options = fake.options.clone();
-        options.insert("kind".to_owned(), fake.kind.about.name.into());
-        let name = format!("lab-{}", fake.kind.about.name);
-        let channel = Table::from_iter([(name, Value::Table(options))]);
+        options.insert("kind".to_owned(), kind.into());
+        options.insert("stand_in".to_owned(), format!("{base}/{kind}").into());
+        let channel = Table::from_iter([(format!("lab-{kind}"), Value::Table(options))]);
         let channels = Table::from_iter([("channels".to_owned(), Value::Table(channel))]);
         page.extend([channels.to_string().as_str(), "\n"]);
     }
-    let at_home = fakes.iter().filter_map(|fake| {
-        let (_, host) = fake.home.as_deref()?.split_once("://")?;
-        Some(format!("{} at {host}", fake.kind.about.name))
-    });
-    let at_home = at_home.collect::<Vec<_>>().join(", ");
     let is_there = |name: &str| fakes.iter().any(|fake| fake.kind.about.name == name);
     let others = kinds().iter().map(|kind| kind.about.name).filter(|name| !is_there(name));
     let others = others.collect::<Vec<_>>().join(", ");
-    page.extend([
-        format!("# In the lab, but their channels only send to the service: {at_home}\n"),
-        format!("# Not in the lab, because they speak no HTTP or to several addresses: {others}\n"),
-    ]);
-    page
+    page + &format!("# Not in the lab, because they speak no HTTP: {others}\n")
 }
 
 /// The longest text that is shown in a line, in characters.

@@ -120,6 +120,9 @@ fn delivery(delivery: &DeliveryBody, dates: &Dates) -> Vec<String> {
     if let Some(message_id) = &delivery.message_id {
         lines.push(format!("  the far end's id: {}", text::one_line(message_id)));
     }
+    if let Some(stand_in) = &delivery.stand_in {
+        lines.push(format!("  the channel talks to a stand-in at {stand_in}, not to the service"));
+    }
     if let Some(place) = delivery.place() {
         lines.push(format!("  {}", text::one_line(&place)));
     }

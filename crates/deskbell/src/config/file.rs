@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use deskbell_channels::Overflow;
+use deskbell_channels::{Overflow, StandIn};
 use deskbell_core::{
     ChannelName, Context, Invalid, Level,
     event::Format,
@@ -72,6 +72,9 @@ pub struct ChannelTable {
     pub overflow: Option<Parsed<Overflow>>,
     /// Its own quiet hours, such as `{ from = "20:00", to = "08:00" }`; what is left out is as in `[quiet]`.
     pub quiet: QuietTable,
+    /// For trying it without the service: a server on this machine that gets its HTTP requests in place of the service,
+    /// such as `http://127.0.0.1:8390/slack_bot` of `deskbell lab`. The paths of the service follow on this one's path.
+    pub stand_in: Option<Parsed<StandIn>>,
     /// Whether it is used.
     pub enabled: Enabled,
 }

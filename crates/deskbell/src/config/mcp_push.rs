@@ -69,6 +69,7 @@ pub fn import(variables: &BTreeMap<String, String>, config_sh: Option<(&Path, &s
             (Ok(options), Ok(name)) => {
                 let options = ChannelOptions {
                     quiet: None,
+                    stand_in: None,
                     kind: kind.to_owned(),
                     options,
                     per_minute: None,

@@ -196,7 +196,13 @@ impl Parts<'_> {
             let finding = problem(&place, "there is no such `kind` of channel".to_owned());
             return Err(finding.with_hint(hint));
         };
-        if let Some(option) = known.clear_address(&options) {
+        let stand_in = table.stand_in.map(|stand_in| stand_in.0);
+        if stand_in.is_some() && !known.speaks_http() {
+            let message = format!("`stand_in` is for kinds that speak HTTP, and `{kind}` does not");
+            return Err(problem(&place, message));
+        }
+        let is_real = |_: &String| stand_in.is_none();
+        if let Some(option) = known.clear_address(&options).filter(is_real) {
             let message =
                 "secrets go to this address without encryption, so that others can read them";
             let key = tree::shown(&channel_path(name, Some(&option)));
@@ -213,7 +219,7 @@ impl Parts<'_> {
                 self.quiet(table.quiet.or(quiet_of_all.clone()), &path)
             }
         };
-        Ok(Some((parsed, ChannelOptions { kind, options, per_minute, manner, quiet })))
+        Ok(Some((parsed, ChannelOptions { kind, options, per_minute, manner, quiet, stand_in })))
     }
 
     /// The options of a channel beside the common ones, with their secrets.
@@ -392,8 +398,8 @@ fn dotted(key: &str) -> Vec<Step> {
 }
 
 /// The options that every channel has, beside `url`.
-pub(super) const COMMON: [&str; 6] =
-    ["kind", "per_minute", "format", "overflow", "quiet", "enabled"];
+pub(super) const COMMON: [&str; 7] =
+    ["kind", "per_minute", "format", "overflow", "quiet", "stand_in", "enabled"];
 
 /// Takes the options that every channel has out of `node`. Beside `kind`, `url` is an option of the kind.
 fn take_common(node: &mut Node, has_kind: bool) -> Node {

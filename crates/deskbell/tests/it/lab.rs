@@ -5,9 +5,11 @@
     reason = "a test that cannot go on should say where"
 )]
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use crate::support::{Desk, Lab, StandIn, until};
+use crate::support::{Desk, Lab, until};
 
 /// On-call services: the steps of a run are one alert, which the last one closes.
 const ALERTS: [&str; 8] = [
@@ -21,16 +23,17 @@ const ALERTS: [&str; 8] = [
     "splunk_oncall",
 ];
 
-/// A desk with a daemon whose channels are those of `kinds`, wherever they send to.
-fn serving(lab: &Lab, stand_in: &StandIn, kinds: &[&str]) -> Desk {
+/// A desk with a daemon whose channels are those of `kinds` as the lab has printed them.
+fn serving(lab: &Lab, kinds: &[&str]) -> Desk {
     let mut desk = Desk::with_config(&lab.channels(kinds));
-    serve(&mut desk, stand_in);
+    desk.serve();
     desk
 }
 
-fn serve(desk: &mut Desk, stand_in: &StandIn) {
-    let environment = stand_in.environment();
-    desk.serve_with_env(&environment.each_ref().map(|(name, value)| (*name, value.as_str())));
+/// Every kind that is reached by HTTP.
+fn http_kinds() -> Vec<&'static str> {
+    let kinds = deskbell_channels::kinds().iter().filter(|kind| kind.speaks_http());
+    kinds.map(|kind| kind.about.name).collect()
 }
 
 /// The delivery of `event` to the fake of `kind`, once it was tried.
@@ -42,11 +45,11 @@ fn tried(desk: &Desk, event: &str, kind: &str) -> Value {
 }
 
 #[test]
-fn every_kind_of_the_lab_takes_what_its_channel_sends() {
+fn every_kind_that_speaks_http_delivers_to_the_lab_with_what_it_printed() {
     let lab = Lab::start(&Desk::new());
-    let (kinds, stand_in) = (lab.kinds(), lab.stand_in());
-    assert!(kinds.len() > 60, "{kinds:?}");
-    let desk = serving(&lab, &stand_in, &kinds);
+    let kinds = http_kinds();
+    assert_eq!(lab.kinds(), kinds);
+    let desk = serving(&lab, &kinds);
     let long = "a word that fills, with <marks> & \"quotes\" 你好\n".repeat(60);
     for text in ["short", long.as_str()] {
         let told = json!({ "kind": "push", "title": "a title", "text": text });
@@ -59,6 +62,86 @@ fn every_kind_of_the_lab_takes_what_its_channel_sends() {
             assert!(seen.iter().any(|seen| seen["taken"] == true), "{kind}: {seen:?}");
         }
     }
+}
+
+#[test]
+fn a_call_returns_before_any_kind_has_delivered_row_110() {
+    let lab = Lab::start(&Desk::new());
+    let kinds = http_kinds();
+    let mut desk = Desk::with_config(&lab.channels_with("hang", &kinds));
+    desk.serve();
+    for kind in kinds {
+        let told = json!({ "kind": "push", "text": "hurry", "to": [format!("lab-{kind}")] });
+        // The best of a few, because what else the machine does at one moment is not ours.
+        let mut calls: Vec<_> = (0..3)
+            .map(|_| {
+                let start = now();
+                let event = desk.post("/v1/events", &told).json();
+                (start.elapsed(), event["id"].as_str().unwrap().to_owned())
+            })
+            .collect();
+        calls.sort();
+        let (fastest, event) = &calls[0];
+        assert!(*fastest < Duration::from_millis(200), "{kind}: {fastest:?}");
+        let delivery = desk.get(&format!("/v1/deliveries/{event}.lab-{kind}")).json();
+        assert!(delivery["state"] == "pending" || delivery["state"] == "in_flight", "{delivery}");
+    }
+}
+
+#[test]
+fn all_kinds_at_once_arrive_but_the_one_that_is_refused_row_108() {
+    const REFUSED: &str = "telegram";
+    let lab = Lab::start(&Desk::new());
+    let mut kinds = http_kinds();
+    kinds.retain(|kind| *kind != REFUSED);
+    let refused = lab.channels_with("refuse", &[REFUSED]);
+    let mut desk = Desk::with_config(&(lab.channels(&kinds) + &refused));
+    desk.serve();
+    let told = json!({ "kind": "push", "title": "a title", "text": "to all of them" });
+    let event = desk.post("/v1/events", &told).json()["id"].as_str().unwrap().to_owned();
+    for kind in &kinds {
+        let delivery = tried(&desk, &event, kind);
+        assert_eq!(delivery["state"], "sent", "{delivery}");
+        assert!(!lab.held_by(kind).is_empty(), "{kind}");
+    }
+    let delivery = tried(&desk, &event, REFUSED);
+    assert_eq!(delivery["state"], "given_up", "{delivery}");
+    assert_eq!(lab.held_by(REFUSED).len(), 0);
+}
+
+#[test]
+fn whoever_looks_is_told_of_a_stand_in() {
+    let lab = Lab::start(&Desk::new());
+    let desk = serving(&lab, &["slack_bot"]);
+    let place = format!("{}/slack_bot", lab.url);
+    let told = format!("talks to a stand-in at {place}; nothing reaches Slack");
+    let (_, test, _) = desk.run(&["channel", "test", "lab-slack_bot"]);
+    assert!(test.contains(&format!("the stand-in at {place} took it")), "{test}");
+    let (_, _, list) = desk.run(&["channel", "list"]);
+    assert!(list.contains(&told), "{list}");
+    let (_, doctor, _) = desk.run(&["doctor"]);
+    assert!(doctor.contains(&told), "{doctor}");
+    let (_, why, _) = desk.run(&["why"]);
+    assert!(why.contains(&format!("talks to a stand-in at {place}")), "{why}");
+    let (_, shown, noted) = desk.run(&["channel", "preview", "lab-slack_bot", "--body", "b"]);
+    assert!(noted.contains(&told), "{noted}");
+    assert!(shown.contains("https://slack.com/api/"), "{shown}");
+}
+
+#[test]
+fn a_stand_in_elsewhere_or_for_what_speaks_no_http_is_refused() {
+    let check = |kind: &str, options: &str, expected: &str| {
+        let desk = Desk::with_config(&format!("[channels.tried]\nkind = '{kind}'\n{options}"));
+        let (_, found, _) = desk.run(&["config", "check"]);
+        assert!(found.contains(expected), "{found}");
+        assert!(!found.contains("hunter2"), "{found}");
+    };
+    let here = "expected an address of this machine such as `http://127.0.0.1:8390/slack_bot`";
+    for stand_in in ["http://example.com", "http://10.0.0.1/", "http://me:hunter2@127.0.0.1/"] {
+        check("ntfy", &format!("topic = 't'\nstand_in = '{stand_in}'"), here);
+    }
+    let options = "path = 'bell.txt'\nstand_in = 'http://127.0.0.1:1'";
+    check("file", options, "`stand_in` is for kinds that speak HTTP, and `file` does not");
 }
 
 /// The kinds of the lab that tell a run as one message.
@@ -84,6 +167,11 @@ fn editing(lab: &Lab) -> Vec<&'static str> {
     kinds
 }
 
+#[expect(clippy::disallowed_methods, reason = "a call is measured in real time")]
+fn now() -> std::time::Instant {
+    std::time::Instant::now()
+}
+
 /// Tells a step of `run` and waits until every fake has it.
 fn step(desk: &Desk, kinds: &[&str], run: &str, phase: &str, text: &str) {
     let told = json!({ "kind": "run", "text": text, "run": { "id": run, "phase": phase } });
@@ -101,13 +189,13 @@ fn step(desk: &Desk, kinds: &[&str], run: &str, phase: &str, text: &str) {
 #[test]
 fn a_run_is_one_message_edited_in_place_after_a_restart_too_row_117() {
     let lab = Lab::start(&Desk::new());
-    let (kinds, stand_in) = (editing(&lab), lab.stand_in());
-    let mut desk = serving(&lab, &stand_in, &kinds);
+    let kinds = editing(&lab);
+    let mut desk = serving(&lab, &kinds);
     step(&desk, &kinds, "first", "start", "the first begins");
     step(&desk, &kinds, "first", "error", "the first has failed");
     step(&desk, &kinds, "second", "start", "the second begins");
     desk.kill();
-    serve(&mut desk, &stand_in);
+    desk.serve();
     step(&desk, &kinds, "second", "end", "the second is over");
     for kind in kinds {
         let held = lab.held_by(kind);
@@ -122,8 +210,8 @@ fn a_run_is_one_message_edited_in_place_after_a_restart_too_row_117() {
 #[test]
 fn a_message_that_is_gone_is_told_anew() {
     let lab = Lab::start(&Desk::new());
-    let (kinds, stand_in) = (editing(&lab), lab.stand_in());
-    let desk = serving(&lab, &stand_in, &kinds);
+    let kinds = editing(&lab);
+    let desk = serving(&lab, &kinds);
     step(&desk, &kinds, "first", "start", "the first begins");
     let port = lab.port();
     drop(lab);
@@ -184,11 +272,10 @@ fn the_lab_misbehaves_when_it_is_told_to() {
 #[test]
 fn a_burst_of_200_to_a_robot_of_20_a_minute_arrives_as_digests_complete_and_in_order() {
     let lab = Lab::start(&Desk::new());
-    let stand_in = lab.stand_in();
     let route = "[[routes]]\nchannels = [\"lab-dingtalk_bot\"]\ngroup_by = \"context\"\n\
         group_wait = \"2s\"\ngroup_interval = \"2s\"\n";
     let mut desk = Desk::with_config(&(lab.channels(&["dingtalk_bot"]) + route));
-    serve(&mut desk, &stand_in);
+    desk.serve();
     let expected: Vec<_> = (0..200).map(|number| format!("message {number} of 200")).collect();
     for text in &expected {
         let answer = desk.post("/v1/events", &json!({ "kind": "push", "text": text }));

@@ -78,7 +78,7 @@ fn a_storm_of_mishaps_and_kills_loses_nothing_and_repeats_nothing_that_has_a_rec
     let events = given.map_or(EVENTS, |events| events.parse().unwrap());
     let desk = Desk::new();
     let lab = Lab::start(&desk);
-    let channels = lab.mixed_channels(&KINDS);
+    let channels = lab.channels_with("mixed", &KINDS);
     desk.configure(&format!("{channels}\n[delivery]\nattempts = {ATTEMPTS}\ntimeout = \"2s\"\n"));
     let desk = Mutex::new(desk);
     desk.lock().unwrap().serve();

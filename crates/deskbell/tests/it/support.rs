@@ -4,7 +4,6 @@ pub(crate) mod desk;
 pub(crate) mod far_end;
 pub(crate) mod lab;
 pub(crate) mod mcp_client;
-pub(crate) mod stand_in;
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,6 @@ pub(crate) use self::{
     far_end::{FarEnd, Reply},
     lab::Lab,
     mcp_client::McpClient,
-    stand_in::StandIn,
 };
 
 /// How long a condition may take to come true. Long, because a loaded machine is no failure.

@@ -63,6 +63,9 @@ pub struct ChannelBody {
     /// Why nobody would see its messages as things are, as far as that shows without sending one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
+    /// The server on this machine that gets its messages in place of the far end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<String>,
     /// Until when it is snoozed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]

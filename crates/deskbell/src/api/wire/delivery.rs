@@ -51,6 +51,9 @@ pub struct DeliveryBody {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "uuid"))]
     pub repeat_of: Option<String>,
+    /// The server on this machine that stands for the channel's far end by the configuration of now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stand_in: Option<String>,
     /// What an open delivery waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
@@ -108,6 +111,7 @@ impl From<journal::Delivery> for DeliveryBody {
             attempt_count: delivery.attempt_count,
             message_id: delivery.receipts.into_iter().find_map(|piece| piece.receipt.message_id),
             waits_for: None,
+            stand_in: None,
         }
     }
 }

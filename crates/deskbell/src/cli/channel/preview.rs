@@ -17,6 +17,7 @@ use crate::{
         Exit, Failure, Output,
         argument::value,
         attach,
+        channel::stood_in,
         config::sources,
         output::{STRONG, styled},
     },
@@ -67,7 +68,7 @@ pub(super) async fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
     let (name, options) = options(&args.name_or_url)?;
     let kind = deskbell_channels::kind(&options.kind);
     let kind = kind.with_context(|| format!("there is no kind of channel `{}`", options.kind))?;
-    let channel = kind.build(options.options).map_err(|error| {
+    let channel = kind.build(options.options.clone()).map_err(|error| {
         Failure::new(Exit::Wrong, format!("channel `{name}` cannot be used: {error}"))
     })?;
     let content = Content {
@@ -87,6 +88,12 @@ pub(super) async fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
         output.json(&requests)?;
     } else {
         show(kind, &requests, output)?;
+    }
+    if let Some(stand_in) = &options.stand_in {
+        output.note(format_args!(
+            "channel `{name}` {}",
+            stood_in(&stand_in.to_string(), &options.kind)
+        ));
     }
     Ok(Exit::Done)
 }

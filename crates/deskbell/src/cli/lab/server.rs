@@ -119,15 +119,9 @@ impl Shown {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (name, behind) = rest.split_at_checked(end).unwrap_or((rest, ""));
         let named = self.fakes.iter().position(|fake| fake.kind.about.name == name);
-        let (fake, asked) = match named {
-            Some(fake) => (Some(fake), Asked::new(method.as_str(), behind, names, body)),
-            None => {
-                let asked = Asked::new(method.as_str(), &format!("/{rest}"), names, body);
-                (self.best_for(&asked, headers), asked)
-            }
-        };
+        let asked = Asked::new(method.as_str(), behind, names, body);
         let mishap = word.and_then(|word| self.mishap(&word));
-        let Some(fake) = fake.and_then(|fake| self.fakes.get_mut(fake)) else {
+        let Some(fake) = named.and_then(|fake| self.fakes.get_mut(fake)) else {
             return (Reply::Unknown, None);
         };
         let told = fake.told(&asked);
@@ -152,21 +146,6 @@ impl Shown {
             _ => Reply::Answer(answer),
         };
         (reply, Some(seen))
-    }
-
-    /// The fake that a request without a kind fits to best, of those at the address that it was meant for.
-    fn best_for(&self, asked: &Asked, headers: &HeaderMap) -> Option<usize> {
-        let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
-        let is_at_home = |fake: &Fake| {
-            let home = fake.home.as_deref().and_then(|home| home.split_once("://"));
-            home.is_some_and(|(_, home)| Some(home) == host)
-        };
-        let is_home = self.fakes.iter().any(is_at_home);
-        let may_be_meant =
-            |fake: &Fake| if is_home { is_at_home(fake) } else { fake.home.is_none() };
-        let fakes = self.fakes.iter().enumerate().filter(|(_, fake)| may_be_meant(fake));
-        let fits = fakes.filter_map(|(at, fake)| Some((fake.fits(asked)?, at)));
-        fits.filter(|(likeness, _)| *likeness > 0).max().map(|(_, at)| at)
     }
 
     /// Keeps what was seen; an edit takes the place of the message.
@@ -211,7 +190,10 @@ async fn receive(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
-    let body = String::from_utf8_lossy(&body);
+    let body = match headers.contains_key(header::CONTENT_ENCODING) {
+        true => format!("[{} sealed bytes]", body.len()).into(),
+        false => String::from_utf8_lossy(&body),
+    };
     let json = |body: String| {
         let mut response = Response::new(Body::from(body));
         let kind = header::HeaderValue::from_static("application/json");

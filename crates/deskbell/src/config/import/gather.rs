@@ -177,6 +177,7 @@ impl Gathered {
                     per_minute: None,
                     manner,
                     quiet: None,
+                    stand_in: None,
                 };
                 self.take(Found { place, names: tags, channel, passed_over });
             }

@@ -1,4 +1,4 @@
-//! `deskbell lab` as a program of its own, and the way to those of its fakes whose channels send to the service only.
+//! `deskbell lab` as a program of its own.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -6,7 +6,6 @@
 )]
 
 use std::{
-    collections::BTreeMap,
     fmt::Write as _,
     io::{BufRead as _, BufReader},
     process::{Child, Stdio},
@@ -16,10 +15,7 @@ use std::{
 use deskbell_channels::kind;
 use serde_json::Value;
 
-use super::{Desk, StandIn};
-
-/// What the page says before the kinds whose channels only send to the service.
-const AT_HOME: &str = "# In the lab, but their channels only send to the service: ";
+use super::Desk;
 
 /// The lab. It ends with its value.
 pub(crate) struct Lab {
@@ -28,8 +24,6 @@ pub(crate) struct Lab {
     pub(crate) url: String,
     /// The channels that lead there.
     page: toml::Table,
-    /// The hosts of the services that the other kinds send to.
-    at_home: BTreeMap<String, String>,
 }
 
 impl Lab {
@@ -58,11 +52,8 @@ impl Lab {
         let line = said.next().unwrap().unwrap();
         let url = line.strip_prefix("the lab listens on ").unwrap().to_owned();
         thread::spawn(move || lines.for_each(drop));
-        let at_home = page.lines().find_map(|line| line.strip_prefix(AT_HOME)).unwrap();
-        let at_home = at_home.split(", ").map(|place| place.split_once(" at ").unwrap());
-        let at_home = at_home.map(|(kind, host)| (kind.to_owned(), host.to_owned())).collect();
         let page = page.parse().unwrap_or_else(|error| panic!("{error} in {page}"));
-        Self { child, url, page, at_home }
+        Self { child, url, page }
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -71,39 +62,27 @@ impl Lab {
 
     /// The kinds that have a fake.
     pub(crate) fn kinds(&self) -> Vec<&'static str> {
-        let channels = self.page["channels"].as_table().unwrap();
-        let led = channels.values().map(|channel| channel["kind"].as_str().unwrap());
-        let all = led.chain(self.at_home.keys().map(String::as_str));
-        all.map(|name| kind(name).unwrap().about.name).collect()
+        let channels = self.page["channels"].as_table().unwrap().values();
+        channels
+            .map(|channel| kind(channel["kind"].as_str().unwrap()).unwrap().about.name)
+            .collect()
     }
 
-    /// A way on which channels reach the fakes that stand for services at their own addresses.
-    pub(crate) fn stand_in(&self) -> StandIn {
-        let hosts = self.at_home.values().cloned().collect();
-        StandIn::start(hosts, self.url.strip_prefix("http://").unwrap())
-    }
-
-    /// The channels of `kinds`, called `lab-KIND`.
+    /// The channels of `kinds` as the lab has printed them, called `lab-KIND`.
     pub(crate) fn channels(&self, kinds: &[&str]) -> String {
         let mut page = String::new();
-        for name in kinds {
-            let led = self.page["channels"].get(format!("lab-{name}"));
-            let mut options = match led {
-                Some(options) => options.as_table().unwrap().clone(),
-                None => kind(name).unwrap().about.example.parse().unwrap(),
-            };
-            options.insert("kind".to_owned(), (*name).into());
-            let channel = toml::Table::from_iter([(format!("lab-{name}"), options.into())]);
+        for name in kinds.iter().map(|kind| format!("lab-{kind}")) {
+            let channel = self.page["channels"][&name].clone();
+            let channel = toml::Table::from_iter([(name, channel)]);
             let channels = toml::Table::from_iter([("channels".to_owned(), channel.into())]);
             writeln!(page, "{channels}").unwrap();
         }
         page
     }
 
-    /// The same for kinds that lead to the lab, whose fakes then meet with mishaps now and then.
-    pub(crate) fn mixed_channels(&self, kinds: &[&str]) -> String {
-        let mixed = format!("{}/mixed/", self.url);
-        self.channels(kinds).replace(&format!("{}/", self.url), &mixed)
+    /// The same, whose fakes meet with `mishap`.
+    pub(crate) fn channels_with(&self, mishap: &str, kinds: &[&str]) -> String {
+        self.channels(kinds).replace(&format!("{}/", self.url), &format!("{}/{mishap}/", self.url))
     }
 
     /// What arrived, in order.
