@@ -171,11 +171,19 @@ impl<K> Telling<K> {
     /// Whether it was told, or is on its way.
     const fn counts_as_told(&self) -> bool {
         match self.state {
-            DeliveryState::Pending => self.was_tried,
-            DeliveryState::InFlight | DeliveryState::Sent => true,
+            // Until it arrives it stands only for so many, which are told after all when it is given up.
+            DeliveryState::Pending => self.was_tried && self.events_since < MESSAGE_EVENTS,
+            DeliveryState::InFlight => self.events_since < MESSAGE_EVENTS,
+            DeliveryState::Sent => true,
             DeliveryState::GivenUp | DeliveryState::Superseded => false,
         }
     }
+}
+
+/// When repeats are told after all: once the message that stood for them is given up, but not before the first of them
+/// was due, such as at the end of quiet hours.
+pub fn told_after_all(given_up_at: Timestamp, due_at: Timestamp) -> Timestamp {
+    given_up_at.max(due_at)
 }
 
 /// What becomes of a delivery of a group.
@@ -185,7 +193,7 @@ pub enum Turn<K> {
     Leads(Timestamp),
     /// It is told in the message of another, which is due then.
     Joins(K, Timestamp),
-    /// It says the same as another that was told, and is not told.
+    /// It says the same as another that was told or is on its way, and is told only if that one is given up.
     Repeats(K),
 }
 
@@ -363,6 +371,12 @@ mod tests {
         check(&[], told(Sent, true, 50), Turn::Leads(at(110)));
         check(&[], told(InFlight, true, 99), Turn::Repeats(9));
         check(&[], told(Pending, true, 300), Turn::Repeats(9));
+        let many = |state| {
+            told(state, true, 99).map(|same| Telling { events_since: MESSAGE_EVENTS, ..same })
+        };
+        check(&[], many(Sent), Turn::Repeats(9));
+        check(&[], many(InFlight), Turn::Leads(at(110)));
+        check(&[], many(Pending), Turn::Leads(at(110)));
         check(&[], told(GivenUp, true, 99), Turn::Leads(at(110)));
         let open = telling(9, Pending, false, 99);
         check(&[open], Some(open), Turn::Joins(9, at(99)));

@@ -303,6 +303,9 @@ pub struct Delivery {
     pub attempts: Vec<AttemptRecord>,
     /// How many attempts there were.
     pub attempt_count: u32,
+    /// When it was put back among the due ones by hand, as far as the attempts before are kept, and the last time
+    /// before those.
+    pub retries: Vec<RetryRecord>,
     /// What the far end gave for each piece that has arrived; nothing where all have, and none has an id.
     pub receipts: Vec<Arrived>,
     /// The event whose delivery tells this one too; of a superseded one the event that told the same before.
@@ -317,12 +320,21 @@ pub const ATTEMPTS_KEPT: usize = 20;
 /// One attempt, as it is kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttemptRecord {
-    /// Its number, counted from 1.
+    /// Its number, counted from 1 through all retries by hand.
     pub number: u32,
     /// When its outcome was known.
     pub at: Timestamp,
     /// What went wrong; `None` means that the far end took it.
     pub error: Option<String>,
+}
+
+/// A retry by hand, as it is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryRecord {
+    /// How many attempts there were before.
+    pub after: u32,
+    /// When it was asked for.
+    pub at: Timestamp,
 }
 
 /// Which runs to read.

@@ -113,10 +113,7 @@ fn delivery(delivery: &DeliveryBody, dates: &Dates) -> Vec<String> {
     if left_out > 0 {
         lines.push(format!("  {left_out} earlier attempts"));
     }
-    lines.extend(delivery.attempts.iter().map(|attempt| {
-        let result = attempt.error.as_deref().map_or("the far end took it".into(), text::one_line);
-        format!("  attempt {} at {}: {result}", attempt.number, dates.short(attempt.at))
-    }));
+    lines.extend(attempts(delivery, dates));
     if let Some(message_id) = &delivery.message_id {
         lines.push(format!("  the far end's id: {}", text::one_line(message_id)));
     }
@@ -130,4 +127,20 @@ fn delivery(delivery: &DeliveryBody, dates: &Dates) -> Vec<String> {
         lines.push(format!("  waits for {}", text::one_line(waits_for)));
     }
     lines
+}
+
+/// The attempts, with the retries by hand between them.
+fn attempts(delivery: &DeliveryBody, dates: &Dates) -> Vec<String> {
+    let attempts = delivery.attempts.iter().map(|attempt| {
+        let result = attempt.error.as_deref().map_or("the far end took it".into(), text::one_line);
+        let line = format!("  attempt {} at {}: {result}", attempt.number, dates.short(attempt.at));
+        (attempt.number, line)
+    });
+    let retries = delivery.retries.iter().map(|retry| {
+        (retry.after_attempts, format!("  tried again by hand at {}", dates.short(retry.at)))
+    });
+    let mut lines: Vec<_> = attempts.chain(retries).collect();
+    // Stable: a retry comes behind the attempt that it follows.
+    lines.sort_by_key(|(number, _)| *number);
+    lines.into_iter().map(|(_, line)| line).collect()
 }

@@ -24,7 +24,7 @@ use tokio::sync::watch;
 use self::groups::{Member, Placed};
 use super::{
     ATTEMPTS_KEPT, Accept, Ack, AttemptRecord, Claim, Claimed, Cursor, Delivery, DeliveryQuery,
-    Due, Entry, EventQuery, IdempotencyKey, Journal, JournalError, RunQuery, Write,
+    Due, Entry, EventQuery, IdempotencyKey, Journal, JournalError, RetryRecord, RunQuery, Write,
 };
 
 /// A journal that lives as long as its value.
@@ -206,6 +206,7 @@ impl State {
             maybe_repeated: false,
             attempts: Vec::new(),
             attempt_count: 0,
+            retries: Vec::new(),
             receipts: Vec::new(),
             lead: None,
             others: None,
@@ -279,6 +280,7 @@ impl State {
         let is_latest = |delivery: &Delivery| {
             delivery.state == DeliveryState::InFlight && delivery.attempt_count == attempt
         };
+        let is_given_up = matches!(outcome, Outcome::GivenUp { .. });
         let recorded = self.change(id, is_latest, |delivery| {
             let error = match outcome {
                 Outcome::Sent(receipts) => {
@@ -300,12 +302,19 @@ impl State {
                     Some(error)
                 }
             };
-            delivery.attempts.push(AttemptRecord { number: attempt, at, error });
+            let number = before(delivery) + attempt;
+            delivery.attempts.push(AttemptRecord { number, at, error });
             let surplus = delivery.attempts.len().saturating_sub(ATTEMPTS_KEPT);
             delivery.attempts.drain(..surplus);
+            let first = delivery.attempts.first().map_or(0, |attempt| attempt.number);
+            let dropped = delivery.retries.iter().filter(|retry| retry.after + 1 < first).count();
+            delivery.retries.drain(..dropped.saturating_sub(1));
         });
         if recorded {
             self.settle_joined(id);
+            if is_given_up {
+                self.tell_repeats(id, at);
+            }
             return Ack::Done(1);
         }
         Ack::Stale
@@ -317,6 +326,8 @@ impl State {
         let retried = self.change(id, is_given_up, |delivery| {
             delivery.state = DeliveryState::Pending;
             delivery.due_at = at;
+            let after = before(delivery) + delivery.attempt_count;
+            delivery.retries.push(RetryRecord { after, at });
             delivery.attempt_count = 0;
         });
         if retried {
@@ -373,7 +384,8 @@ impl State {
     fn is_finished(&self, kept: &Kept) -> bool {
         let run = kept.run().and_then(|run| self.runs.get(run));
         let in_open_run = run.is_some_and(|(_, run)| run.state == RunState::Open);
-        !in_open_run && kept.deliveries.values().all(|delivery| delivery.state.is_settled())
+        let is_finished = |it: &Delivery| it.state.is_settled() && !self.repeats_what_is_open(it);
+        !in_open_run && kept.deliveries.values().all(is_finished)
     }
 
     fn forget(&mut self, number: Number) {
@@ -503,7 +515,11 @@ impl State {
                 && query.state.is_none_or(|state| state == delivery.state)
         });
         let found = found.take(query.limit).cloned();
-        found.map(|delivery| self.placed(delivery)).collect()
+        let counted = |delivery: Delivery| Delivery {
+            attempt_count: before(&delivery) + delivery.attempt_count,
+            ..delivery
+        };
+        found.map(|delivery| self.placed(counted(delivery))).collect()
     }
 
     fn runs(&self, query: &RunQuery) -> Vec<Run> {
@@ -516,6 +532,11 @@ impl State {
         found.sort_by_key(|(latest, _)| std::cmp::Reverse(*latest));
         found.into_iter().take(query.limit).map(|(_, run)| run.clone()).collect()
     }
+}
+
+/// How many attempts there were before the last retry by hand: a kept delivery counts those since.
+fn before(delivery: &Delivery) -> u32 {
+    delivery.retries.last().map_or(0, |retry| retry.after)
 }
 
 /// Takes `number` out of the set of `key`, and says whether that leaves the key with none.

@@ -177,6 +177,7 @@ impl Form {
                     state: stored::delivery_state_code(state),
                     due_at,
                     receipts: stored::pieces(&receipts, state == DeliveryState::Sent)?,
+                    at: stored::nanos(at),
                     line: stored::attempt_line(&AttemptRecord { number: attempt, at, error })?,
                 })
             }

@@ -8,6 +8,7 @@
 //! - Anything else (a field that goes, a code that means something new) raises the format number with a migration,
 //!   which an old program refuses to open.
 
+mod attempts;
 mod pieces;
 
 use std::borrow::Cow;
@@ -25,8 +26,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-pub(super) use self::pieces::{pieces, pieces_of};
-use super::{ATTEMPTS_KEPT, AttemptRecord, IdempotencyKey};
+pub(super) use self::{
+    attempts::{Log, attempt_line, log_attempt, log_of, retry_line},
+    pieces::{pieces, pieces_of},
+};
+use super::IdempotencyKey;
 
 /// Something in the journal that cannot be read, and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
@@ -307,35 +311,6 @@ impl StoredRun {
             steps: self.steps.cast_unsigned(),
         })
     }
-}
-
-/// Adds an attempt to the log of a delivery, which has one JSON array a line: number, time, error.
-///
-/// Only the last [`ATTEMPTS_KEPT`] lines stay. It takes no parsing, because it runs where everybody waits.
-pub(super) fn log_attempt(log: Option<String>, line: &str) -> String {
-    let Some(mut log) = log else { return line.to_owned() };
-    log.push('\n');
-    log.push_str(line);
-    match log.rmatch_indices('\n').nth(ATTEMPTS_KEPT - 1) {
-        Some((end, _)) => log.split_off(end + 1),
-        None => log,
-    }
-}
-
-/// One attempt as a line of the log.
-pub(super) fn attempt_line(attempt: &AttemptRecord) -> Result<String, Unreadable> {
-    let line = (attempt.number, nanos(attempt.at), &attempt.error);
-    serde_json::to_string(&line).map_err(|error| Unreadable::new("attempt", error))
-}
-
-/// The attempts in a log.
-pub(super) fn attempts(log: &str) -> Result<Vec<AttemptRecord>, Unreadable> {
-    let attempt = |line| {
-        let (number, at, error) =
-            serde_json::from_str(line).map_err(|error| Unreadable::new("attempt", error))?;
-        Ok(AttemptRecord { number, at: timestamp(at), error })
-    };
-    log.lines().map(attempt).collect()
 }
 
 /// The form of an idempotency key: eight bytes for its scope, then the key itself if it is short or a UUID, else its

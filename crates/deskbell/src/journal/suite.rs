@@ -59,6 +59,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("a message takes only so many events", |it| Box::pin(grouping::full(it))),
     ("what cannot wait takes its group with it", |it| Box::pin(grouping::hurried(it))),
     ("a repeat is not told", |it| Box::pin(grouping::repeats(it))),
+    ("repeats of what is given up are told after all", |it| {
+        Box::pin(grouping::repeats_of_the_lost(it))
+    }),
+    ("repeats that are told after all stay held back", |it| Box::pin(grouping::held_repeats(it))),
     ("old events are forgotten", |it| Box::pin(forgetting::old_events(it))),
     ("unfinished work is not forgotten", |it| Box::pin(forgetting::unfinished(it))),
     ("cursors are never given twice", |it| Box::pin(forgetting::cursors(it))),

@@ -9,7 +9,7 @@
 use jiff::{Timestamp, ToSpan as _, tz::TimeZone};
 use serde_json::{Value, json};
 
-use crate::support::{Desk, FarEnd, until};
+use crate::support::{Desk, FarEnd, Reply, until};
 
 fn hook(far_end: &FarEnd) -> String {
     format!("[channels.hook]\nkind = \"webhook_json\"\nurl = \"{}\"\n", far_end.url())
@@ -167,4 +167,43 @@ fn fifty_notices_that_say_the_same_are_one_delivery_with_their_count_row_19() {
     let list = done(&desk, &["delivery", "list", "--state", "superseded"]);
     assert!(list.contains(&format!("not told: it says the same as event {first}")), "{list}");
     assert_eq!(far_end.requests().len(), 1);
+}
+
+/// Promise "loses none": a repeat is dropped for the sake of a message that arrived, and of no other.
+#[test]
+fn news_that_was_dropped_for_a_message_that_is_given_up_is_told_after_all() {
+    let far_end = FarEnd::answering(|number, _| match number {
+        0 => Reply { delay: std::time::Duration::from_secs(2), ..Reply::status(400) },
+        _ => Reply::status(200),
+    });
+    let route =
+        "[[routes]]\nchannels = [\"hook\"]\nrepeat_interval = \"4h\"\nrepeat_by = \"title\"\n";
+    let mut desk = Desk::with_config(&(hook(&far_end) + route));
+    desk.serve();
+    let disk = |text: &str| {
+        let answer = desk.post("/v1/events", &json!({ "text": text, "title": "Disk" }));
+        answer.json()["id"].as_str().unwrap().to_owned()
+    };
+    let first = disk("90 % full");
+    far_end.wait_for(1);
+    let second = disk("95 % full");
+    expect(&desk, &second, "superseded");
+    let third = disk("full");
+    expect(&desk, &first, "given_up");
+    for event in [&second, &third] {
+        expect(&desk, event, "sent");
+    }
+    let told = far_end.wait_for(2)[1].json();
+    assert_eq!((&told["title"], &told["body"]), (&json!("2 × Disk"), &json!("full")));
+    // By hand it may be tried again, and is counted on.
+    let id = format!("{first}.hook");
+    done(&desk, &["delivery", "retry", &id]);
+    expect(&desk, &first, "sent");
+    let list = done(&desk, &["delivery", "list", "-e", &first]);
+    assert!(list.contains("2 attempts"), "{list}");
+    let why = done(&desk, &["why", &first]);
+    let lines: Vec<_> = why.lines().map(str::trim).collect();
+    let place = |start: &str| lines.iter().position(|line| line.starts_with(start)).unwrap();
+    assert_eq!(place("tried again by hand at"), place("attempt 1 at") + 1, "{why}");
+    assert_eq!(place("attempt 2 at"), place("attempt 1 at") + 2, "{why}");
 }

@@ -37,6 +37,9 @@ pub struct DeliveryBody {
     pub attempts: Vec<AttemptBody>,
     /// How many attempts there were.
     pub attempt_count: u32,
+    /// When it was put back among the due ones by hand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub retries: Vec<RetryBody>,
     /// The far end's id of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
@@ -93,6 +96,10 @@ impl From<journal::Delivery> for DeliveryBody {
             at: record.at,
             error: record.error,
         };
+        let retry = |record: journal::RetryRecord| RetryBody {
+            after_attempts: record.after,
+            at: record.at,
+        };
         let lead = delivery.lead.map(|lead| lead.to_string());
         let is_repeat = delivery.state == DeliveryState::Superseded;
         let (repeat_of, told_with) = if is_repeat { (lead, None) } else { (None, lead) };
@@ -109,6 +116,7 @@ impl From<journal::Delivery> for DeliveryBody {
             maybe_repeated: delivery.maybe_repeated,
             attempts: delivery.attempts.into_iter().map(attempt).collect(),
             attempt_count: delivery.attempt_count,
+            retries: delivery.retries.into_iter().map(retry).collect(),
             message_id: delivery.receipts.into_iter().find_map(|piece| piece.receipt.message_id),
             waits_for: None,
             stand_in: None,
@@ -120,7 +128,7 @@ impl From<journal::Delivery> for DeliveryBody {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "Attempt")]
 pub struct AttemptBody {
-    /// Its number, counted from 1.
+    /// Its number, counted from 1 through all retries by hand.
     pub number: u32,
     /// When its outcome was known.
     #[schemars(with = "String", extend("format" = "date-time"))]
@@ -128,6 +136,17 @@ pub struct AttemptBody {
     /// What went wrong; without it the far end took the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// A retry by hand.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Retry")]
+pub struct RetryBody {
+    /// How many attempts there were before.
+    pub after_attempts: u32,
+    /// When it was asked for.
+    #[schemars(with = "String", extend("format" = "date-time"))]
+    pub at: Timestamp,
 }
 
 /// Where an event went, and why.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use deskbell_core::{
     ChannelName, DeliveryId, EventId, Level,
     delivery::DeliveryState,
-    group::{DIGEST_TEXTS, Digest, Grouped, Telling, Turn},
+    group::{self, DIGEST_TEXTS, Digest, Grouped, Telling, Turn},
 };
 use jiff::Timestamp;
 
@@ -70,7 +70,7 @@ impl State {
                 self.hurry(lead, &placed.1, due_at);
                 (Some(lead), DeliveryState::Pending, due_at)
             }
-            Turn::Repeats(lead) => (Some(lead), DeliveryState::Superseded, at),
+            Turn::Repeats(lead) => (Some(lead), DeliveryState::Superseded, due_at),
         };
         self.members.insert(placed, Member { group, content, lead });
         (state, due_at)
@@ -176,6 +176,43 @@ impl State {
         for id in self.joined(id, DeliveryState::Pending) {
             self.change(&id, |_| true, settle);
         }
+    }
+
+    /// Tells, in one message of their own, the repeats of what was told with a delivery that was given up at `at`.
+    pub(super) fn tell_repeats(&mut self, id: &DeliveryId, at: Timestamp) {
+        let Some(number) = self.by_id.get(&id.event) else { return };
+        let told: Vec<Number> =
+            self.told_with(*number, &id.channel).into_iter().map(|(number, _)| number).collect();
+        let repeats: Vec<(Number, DeliveryId, Timestamp)> = self
+            .members
+            .iter()
+            .filter(|((_, channel), member)| {
+                *channel == id.channel && member.lead.is_some_and(|lead| told.contains(&lead))
+            })
+            .filter_map(|((number, channel), _)| Some((*number, self.delivery(*number, channel)?)))
+            .filter(|(_, delivery)| delivery.state == DeliveryState::Superseded)
+            .map(|(number, delivery)| (number, delivery.id.clone(), delivery.due_at))
+            .collect();
+        let first = repeats.first().map(|(number, ..)| *number);
+        let Some(due_at) = repeats.iter().map(|(.., due_at)| *due_at).min() else { return };
+        let due_at = group::told_after_all(at, due_at);
+        for (number, id, _) in repeats {
+            if let Some(member) = self.members.get_mut(&(number, id.channel.clone())) {
+                member.lead = first.filter(|first| *first != number);
+            }
+            let tell = |it: &mut Delivery| {
+                (it.state, it.due_at) = (DeliveryState::Pending, due_at);
+            };
+            self.change(&id, |_| true, tell);
+        }
+    }
+
+    /// Whether a delivery repeats what is not settled yet.
+    pub(super) fn repeats_what_is_open(&self, delivery: &Delivery) -> bool {
+        let told = self.lead(&delivery.id).and_then(|lead| {
+            self.find(&DeliveryId { event: lead, channel: delivery.id.channel.clone() })
+        });
+        delivery.state == DeliveryState::Superseded && told.is_some_and(|it| !it.state.is_settled())
     }
 
     /// The delivery whose message tells that of `id` too, else `id` itself.

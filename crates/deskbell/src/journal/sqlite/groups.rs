@@ -2,7 +2,7 @@
 
 use deskbell_core::{
     delivery::DeliveryState,
-    group::{DIGEST_TEXTS, Digest, Grouped, Telling, Turn},
+    group::{self, DIGEST_TEXTS, Digest, Grouped, Telling, Turn},
 };
 use rusqlite::{OptionalExtension as _, params};
 
@@ -91,7 +91,7 @@ impl Writes<'_> {
             }
             Turn::Repeats(lead) => {
                 let state = stored::delivery_state_code(DeliveryState::Superseded);
-                Place { state, due_at: at, lead: Some(lead) }
+                Place { state, due_at, lead: Some(lead) }
             }
         })
     }
@@ -213,6 +213,28 @@ impl Writes<'_> {
              WHERE channel = ?1 AND lead = ?2 AND state = 5",
         )?;
         settle.execute([channel, seq])?;
+        Ok(())
+    }
+
+    /// Tells, in one message of their own, the repeats of what was told with a delivery that was given up at `at`.
+    pub(super) fn tell_repeats(&self, channel: i64, seq: i64, at: i64) -> Result<(), Fault> {
+        const REPEATS: &str = "channel = ?1 AND state = 4 AND lead IN (SELECT ?2 UNION ALL \
+            SELECT seq FROM deliveries INDEXED BY leads WHERE channel = ?1 AND lead = ?2 AND state <> 4)";
+        let first = format!(
+            "SELECT min(seq), min(due_at) FROM deliveries INDEXED BY leads WHERE {REPEATS}"
+        );
+        let found = self.connection.prepare_cached(&first)?.query_row([channel, seq], |row| {
+            Ok(row.get::<_, Option<i64>>(0)?.zip(row.get::<_, Option<i64>>(1)?))
+        })?;
+        let Some((first, due_at)) = found else { return Ok(()) };
+        let due_at = group::told_after_all(stored::timestamp(at), stored::timestamp(due_at));
+        let tell = format!(
+            "UPDATE deliveries INDEXED BY leads SET state = iif(seq = ?3, 0, {joined}), \
+                 lead = iif(seq = ?3, NULL, ?3), due_at = ?4 WHERE {REPEATS}",
+            joined = stored::JOINED
+        );
+        let row = [channel, seq, first, stored::nanos(due_at)];
+        self.connection.prepare_cached(&tell)?.execute(row)?;
         Ok(())
     }
 

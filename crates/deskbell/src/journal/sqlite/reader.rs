@@ -256,8 +256,9 @@ fn with_rows(
         let (seq, mut delivery) = planned(row)?;
         delivery.state = stored::delivery_state(row.get(5)?)?;
         delivery.maybe_repeated = row.get(6)?;
-        delivery.attempts = stored::attempts(attempts.as_deref().unwrap_or_default())?;
-        delivery.attempt_count = row.get(8)?;
+        let log = stored::log_of(attempts.as_deref().unwrap_or_default())?;
+        delivery.attempt_count = log.before().saturating_add(row.get(8)?);
+        stored::Log { attempts: delivery.attempts, retries: delivery.retries } = log;
         delivery.receipts = stored::pieces_of(row.get::<_, Option<String>>(9)?.as_deref())?;
         let lead: Option<[u8; 16]> = row.get(10)?;
         delivery.lead = lead.map(|id| EventId::from_uuid(Uuid::from_bytes(id)));
@@ -308,6 +309,7 @@ fn planned(row: &Row<'_>) -> Result<Numbered, Fault> {
         maybe_repeated: false,
         attempts: Vec::new(),
         attempt_count: 0,
+        retries: Vec::new(),
         receipts: Vec::new(),
         lead: None,
         others: None,

@@ -57,6 +57,8 @@ pub(super) struct OutcomeForm {
     pub(super) channel: String,
     pub(super) attempt: u32,
     pub(super) state: i64,
+    /// When it was known.
+    pub(super) at: i64,
     /// When it is tried again, if it is.
     pub(super) due_at: Option<i64>,
     pub(super) receipts: Option<String>,
@@ -328,10 +330,13 @@ impl<'c> Writes<'c> {
             "UPDATE deliveries SET state = ?3, due_at = coalesce(?4, due_at), attempts = ?5, message_id = ?6 \
              WHERE seq = ?1 AND channel = ?2",
         )?;
-        let OutcomeForm { state, due_at, receipts, .. } = outcome;
+        let OutcomeForm { state, at, due_at, receipts, .. } = outcome;
         update.execute(params![seq, channel, state, due_at, log, receipts])?;
         if is_grouped && due_at.is_none() {
             self.settle_joined(channel, seq)?;
+            if *state == stored::delivery_state_code(DeliveryState::GivenUp) {
+                self.tell_repeats(channel, seq, *at)?;
+            }
         }
         Ok(Ack::Done(1))
     }
@@ -346,14 +351,22 @@ impl<'c> Writes<'c> {
         };
         // What was told together is tried again together: a part of it has perhaps arrived.
         let seq = self.told_with(channel, seq)?.unwrap_or(seq);
-        let mut retry = self.connection.prepare_cached(
-            "UPDATE deliveries SET state = 0, due_at = ?3, tries = 0 WHERE seq = ?1 AND channel = ?2 AND state = 3",
+        let mut given_up = self.connection.prepare_cached(
+            "SELECT tries, attempts FROM deliveries WHERE seq = ?1 AND channel = ?2 AND state = 3",
         )?;
-        let retried = retry.execute([seq, channel, at])?;
-        if retried > 0 {
-            self.reopen_joined(channel, seq)?;
-        }
-        Ok(done(retried))
+        let found = given_up.query_row([seq, channel], |row| Ok((row.get(0)?, row.get(1)?)));
+        let Some((tries, log)): Option<(u32, Option<String>)> = found.optional()? else {
+            return Ok(Ack::Done(0));
+        };
+        let before = stored::log_of(log.as_deref().unwrap_or_default())?.before();
+        let line = stored::retry_line(before.saturating_add(tries), at);
+        let log = stored::log_attempt(log, &line);
+        let mut retry = self.connection.prepare_cached(
+            "UPDATE deliveries SET state = 0, due_at = ?3, tries = 0, attempts = ?4 WHERE seq = ?1 AND channel = ?2",
+        )?;
+        retry.execute(params![seq, channel, at, log])?;
+        self.reopen_joined(channel, seq)?;
+        Ok(Ack::Done(1))
     }
 
     fn reschedule(&mut self, channel: Option<&str>, from: i64, to: i64) -> Result<Ack, Fault> {
@@ -399,6 +412,9 @@ impl<'c> Writes<'c> {
         let mut statement = self.connection.prepare_cached(
             "SELECT seq, at, \
              EXISTS (SELECT 1 FROM deliveries WHERE deliveries.seq = events.seq AND (state < 2 OR state = 5)) \
+             OR EXISTS (SELECT 1 FROM deliveries AS repeats JOIN deliveries AS told \
+                 ON told.seq = repeats.lead AND told.channel = repeats.channel \
+                 WHERE repeats.seq = events.seq AND repeats.state = 4 AND (told.state < 2 OR told.state = 5)) \
              OR EXISTS (SELECT 1 FROM plans LEFT JOIN positions USING (channel) \
                  WHERE plans.plan = events.plan AND events.seq > coalesce(positions.seq, 0)) \
              OR EXISTS (SELECT 1 FROM runs WHERE runs.key = events.run AND state = ?1) \

@@ -8,7 +8,7 @@ use deskbell_core::{
 };
 
 use super::*;
-use crate::journal::{ATTEMPTS_KEPT, Ack, AttemptRecord, Claim, Write};
+use crate::journal::{ATTEMPTS_KEPT, Ack, AttemptRecord, Claim, RetryRecord, Write};
 
 pub(super) async fn marks(journal: Fresh) {
     let journal = &*journal;
@@ -167,12 +167,16 @@ pub(super) async fn retry(journal: Fresh) {
     record(journal, &due, given_up()).await;
     assert_eq!(put(journal, retry()).await, Ack::Done(1));
     let kept = delivery(journal, 1, "a").await;
-    assert_eq!((kept.state, kept.due_at, kept.attempt_count), (DeliveryState::Pending, at(80), 0));
+    assert_eq!((kept.state, kept.due_at, kept.attempt_count), (DeliveryState::Pending, at(80), 1));
     assert_eq!(kept.attempts.len(), 1, "what happened before stays to be seen");
+    assert_eq!(kept.retries, [RetryRecord { after: 1, at: at(80) }]);
     assert_eq!(numbers(&claim(journal, "a", 1, 79).await), NONE);
     let due = claim(journal, "a", 1, 80).await.due.remove(0);
-    assert_eq!(due.attempt, 1);
+    assert_eq!(due.attempt, 1, "it may fail as often as before");
     assert_eq!(record(journal, &due, sent(None)).await, Ack::Done(1));
+    let kept = delivery(journal, 1, "a").await;
+    let numbers: Vec<_> = kept.attempts.iter().map(|attempt| attempt.number).collect();
+    assert_eq!((kept.attempt_count, numbers), (2, vec![1, 2]));
     let unknown = Write::Retry { delivery: delivery_id(7, "a"), at: at(80) };
     assert_eq!(put(journal, unknown).await, Ack::Done(0));
 }

@@ -147,3 +147,52 @@ pub(super) async fn repeats(journal: Fresh) {
     assert_eq!(tell(60, GROUP).await.state, DeliveryState::Superseded);
     assert_eq!(tell(61, GROUP).await.state, DeliveryState::Pending, "the time is over");
 }
+
+/// What stood for others was never told: they are told after all, together.
+pub(super) async fn repeats_of_the_lost(journal: Fresh) {
+    let journal = &*journal;
+    let tell = async |number: u64, due: i64| {
+        accepted(journal, accept(notice(number)).grouped("a", at(due), GROUP, Some(60))).await;
+    };
+    tell(1, 1).await;
+    let first = claim(journal, "a", 9, 1).await.due.remove(0);
+    record(journal, &first, retry_at(20)).await;
+    for (number, due) in [(2, 2), (3, 3), (4, 90)] {
+        tell(number, due).await;
+        assert_eq!(state(journal, number, "a").await, DeliveryState::Superseded);
+    }
+    put(journal, Write::Prune { before: at(9), limit: 9 }).await;
+    let again = claim(journal, "a", 9, 20).await.due.remove(0);
+    record(journal, &again, given_up()).await;
+    assert_eq!(state(journal, 1, "a").await, DeliveryState::GivenUp);
+    for number in 2..=4 {
+        let repeat = delivery(journal, number, "a").await;
+        assert_eq!((repeat.state, repeat.due_at), (DeliveryState::Pending, at(50)), "{number}");
+    }
+    tell(5, 55).await;
+    let told = claim(journal, "a", 9, 55).await;
+    assert_eq!(numbers(&told), [2]);
+    let digest = told.due[0].digest.clone().unwrap();
+    assert_eq!((digest.count, digest.different), (4, 1));
+    record(journal, &told.due[0], given_up()).await;
+    for number in 2..=5 {
+        assert_eq!(state(journal, number, "a").await, DeliveryState::GivenUp);
+    }
+    let retry = Write::Retry { delivery: delivery_id(3, "a"), at: at(60) };
+    assert_eq!(put(journal, retry).await, Ack::Done(1), "it can be tried again by hand");
+}
+
+/// What was to wait until the end of quiet hours waits for it also when it is told after all.
+pub(super) async fn held_repeats(journal: Fresh) {
+    let journal = &*journal;
+    let tell = async |number: u64, due: i64| {
+        accepted(journal, accept(notice(number)).grouped("a", at(due), GROUP, Some(60))).await;
+    };
+    tell(1, 1).await;
+    let first = claim(journal, "a", 9, 1).await.due.remove(0);
+    tell(2, 500).await;
+    record(journal, &first, given_up()).await;
+    assert_eq!(delivery(journal, 2, "a").await.due_at, at(500));
+    assert_eq!(numbers(&claim(journal, "a", 9, 499).await), NONE);
+    assert_eq!(numbers(&claim(journal, "a", 9, 500).await), [2]);
+}
