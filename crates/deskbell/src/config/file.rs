@@ -1,5 +1,6 @@
 //! What may stand in a configuration file. The doc comments here are the documentation of the options.
 
+mod length;
 mod quiet;
 
 use std::{
@@ -14,10 +15,10 @@ use deskbell_core::{
     group::{By, Grouping},
     level::LevelRange,
 };
-use jiff::SpanRelativeTo;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+pub use length::{History, Pause, Period};
 pub use quiet::QuietTable;
 
 use super::{DeliveryOptions, default_log_limits};
@@ -116,14 +117,16 @@ pub struct RouteTable {
     /// `text`, or a list. Steps of runs are never told together.
     #[serde(default)]
     pub group_by: OneOrMany<GroupBy>,
-    /// How long the first of a group waits for more; with `group_by`, `10s` where nothing is said. Without `group_by`
-    /// all events of the route are one group.
+    /// How long the first of a group waits for more, at most `1d`; with `group_by`, `10s` where nothing is said. Without
+    /// `group_by` all events of the route are one group.
     #[serde(default)]
-    pub group_wait: Option<Parsed<Period>>,
-    /// The least time between two messages of a group; with `group_by`, `1m` where nothing is said.
+    pub group_wait: Option<Parsed<Pause>>,
+    /// The least time between two messages of a group, at most `1d`; with `group_by`, `1m` where nothing is said.
+    /// Without `group_by` all events of the route are one group.
     #[serde(default)]
-    pub group_interval: Option<Parsed<Period>>,
-    /// For how long something that was told is not told again, such as `4h`; without it everything is told.
+    pub group_interval: Option<Parsed<Pause>>,
+    /// For how long something that was told is not told again, such as `4h`; without it everything is told. When a
+    /// message is given up, what was not told for its sake is told after all.
     #[serde(default)]
     pub repeat_interval: Option<Parsed<Period>>,
     /// What two events have in common that say the same, out of the same words as for `group_by`; without it level,
@@ -139,9 +142,9 @@ impl RouteTable {
         const WAIT: Duration = Duration::from_secs(10);
         /// The least time between two messages of a group where nothing is said.
         const INTERVAL: Duration = Duration::from_mins(1);
-        let period = |period: Option<Parsed<Period>>| period.map(|period| period.0.0);
-        let (wait, interval) = (period(self.group_wait), period(self.group_interval));
-        let repeat = period(self.repeat_interval);
+        let pause = |pause: Option<Parsed<Pause>>| pause.map(|pause| pause.0.0);
+        let (wait, interval) = (pause(self.group_wait), pause(self.group_interval));
+        let repeat = self.repeat_interval.map(|period| period.0.0);
         let list = |by: &OneOrMany<GroupBy>| by.0.iter().copied().map(By::from).collect();
         let (by, same): (Vec<By>, _) = (list(&self.group_by), list(&self.repeat_by));
         if by.is_empty() && wait.is_none() && interval.is_none() {
@@ -419,73 +422,6 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
     }
 }
 
-/// A length of time such as `5s`, `2m 30s` or `30d`; a day has 24 hours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Period(pub Duration);
-
-impl FromStr for Period {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let span = text.trim().parse::<jiff::Span>().ok();
-        let duration = span
-            .and_then(|span| span.to_duration(SpanRelativeTo::days_are_24_hours()).ok())
-            .and_then(|duration| Duration::try_from(duration).ok());
-        duration.map(Self).ok_or_else(|| {
-            Invalid::text("duration", text, "a length of time such as 15s, 5m or 30d")
-        })
-    }
-}
-
-impl fmt::Display for Period {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.as_secs();
-        match seconds {
-            0 => write!(f, "{}ms", self.0.as_millis()),
-            _ if seconds.is_multiple_of(86_400) => write!(f, "{}d", seconds / 86_400),
-            _ if seconds.is_multiple_of(3_600) => write!(f, "{}h", seconds / 3_600),
-            _ if seconds.is_multiple_of(60) => write!(f, "{}m", seconds / 60),
-            _ => write!(f, "{seconds}s"),
-        }
-    }
-}
-
-/// How long finished history is kept: a length of time, or forever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct History(pub Option<Duration>);
-
-impl Default for History {
-    fn default() -> Self {
-        Self(super::default_keep_history())
-    }
-}
-
-impl FromStr for History {
-    type Err = Invalid;
-
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        if text.trim() == "forever" {
-            return Ok(Self(None));
-        }
-        match text.parse() {
-            Ok(Period(kept)) if !kept.is_zero() => Ok(Self(Some(kept))),
-            _ => {
-                let expected = "a length of time such as 30d, or forever";
-                Err(Invalid::text("keep_history", text, expected))
-            }
-        }
-    }
-}
-
-impl fmt::Display for History {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(kept) => Period(kept).fmt(f),
-            None => f.write_str("forever"),
-        }
-    }
-}
-
 /// The least level that is shown, or nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeastLevel(pub Option<Level>);
@@ -527,31 +463,5 @@ mod tests {
     fn every_profile_may_be_configured() {
         let names = [Profile::Unified, Profile::Swissarmyhammer, Profile::McpPush];
         assert!(names.map(Profile::as_str).into_iter().eq(profiles::names()));
-    }
-
-    #[test]
-    fn lengths_of_time_are_read_and_written_back() {
-        #[track_caller]
-        fn check(text: &str, seconds: f64) {
-            let period: Period = text.parse().unwrap();
-            assert_eq!(period.0, Duration::from_secs_f64(seconds), "{text}");
-            assert_eq!(period.to_string().parse(), Ok(period));
-        }
-        check("15s", 15.0);
-        check("2m 30s", 150.0);
-        check("250ms", 0.25);
-        check("30d", 30.0 * 86_400.0);
-        check("1w", 7.0 * 86_400.0);
-        check("0s", 0.0);
-        for text in ["", "15", "-5s", "1 month", "soon", "5s ago"] {
-            assert!(text.parse::<Period>().is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn history_is_kept_for_a_while_or_forever() {
-        assert_eq!("forever".parse(), Ok(History(None)));
-        assert_eq!("1d".parse(), Ok(History(Some(Duration::from_secs(86_400)))));
-        assert!("0s".parse::<History>().is_err());
     }
 }

@@ -86,6 +86,10 @@ pub fn import(variables: &BTreeMap<String, String>, config_sh: Option<(&Path, &s
             (Ok(_), Err(_)) => {}
         }
     }
+    for (name, place) in &variables.open {
+        let message = format!("{name}: the quotation mark before its value is never closed");
+        imported.findings.push(Finding::problem(place.clone(), "", message));
+    }
     let titles = set.get(SKIP_TITLES).unwrap_or_default();
     let titles = titles.lines().map(str::trim).filter(|title| !title.is_empty());
     imported.skip_titles.extend(titles.map(str::to_owned));
@@ -93,19 +97,35 @@ pub fn import(variables: &BTreeMap<String, String>, config_sh: Option<(&Path, &s
 }
 
 /// The known variables, and where each is written.
-struct Written<'a>(BTreeMap<&'static str, (&'a str, Place)>);
+struct Written<'a> {
+    found: BTreeMap<&'static str, (&'a str, Place)>,
+    /// Those whose value begins with a quotation mark that nothing closes.
+    open: Vec<(&'static str, Place)>,
+}
 
 impl<'a> Written<'a> {
     fn of(variables: &'a BTreeMap<String, String>, config_sh: Option<(&Path, &'a str)>) -> Self {
-        let mut found = BTreeMap::new();
+        let (mut found, mut open) = (BTreeMap::new(), Vec::new());
         if let Some((path, script)) = config_sh {
             let source = Arc::new(Source::File(path.to_owned()));
-            for (index, line) in script.lines().enumerate() {
-                if let Some((name, value)) = exported(line) {
-                    let position = Some((index + 1, 1));
-                    let place = Place { source: Arc::clone(&source), position };
-                    found.insert(name, (value, place));
-                }
+            let mut rest = script;
+            let mut number = 1;
+            while !rest.is_empty() {
+                let place = Place { source: Arc::clone(&source), position: Some((number, 1)) };
+                let length = match exported(rest) {
+                    Some(Exported { name, value: Some(value), length }) => {
+                        found.insert(name, (value, place));
+                        length
+                    }
+                    Some(Exported { name, value: None, length }) => {
+                        open.push((name, place));
+                        length
+                    }
+                    None => line_of(rest).len(),
+                };
+                let (read, next) = rest.split_at_checked(length).unwrap_or((rest, ""));
+                number += read.matches('\n').count();
+                rest = next;
             }
         }
         for name in known() {
@@ -114,37 +134,60 @@ impl<'a> Written<'a> {
                 found.insert(name, (value.as_str(), place));
             }
         }
-        Self(found)
+        Self { found, open }
     }
 
     fn set(&self) -> Set<'a> {
-        self.0.iter().map(|(name, (value, _))| (*name, *value)).collect()
+        self.found.iter().map(|(name, (value, _))| (*name, *value)).collect()
     }
 
     fn values(&self) -> BTreeMap<String, String> {
-        self.0
+        self.found
             .iter()
             .map(|(name, (value, _))| ((*name).to_owned(), value.trim().to_owned()))
             .collect()
     }
 
     fn place(&self, name: &str) -> Option<Place> {
-        self.0.get(name).map(|(_, place)| place.clone())
+        self.found.get(name).map(|(_, place)| place.clone())
     }
 }
 
-/// The known variable that a line exports, with its value. Quotes go; nothing is expanded.
-fn exported(line: &str) -> Option<(&'static str, &str)> {
+/// What a line exports.
+struct Exported<'a> {
+    /// The variable.
+    name: &'static str,
+    /// Its value, unless a quotation mark before it is never closed.
+    value: Option<&'a str>,
+    /// How far it reaches: a text between quotation marks may go over several lines.
+    length: usize,
+}
+
+/// The first line of `script`, with its end.
+fn line_of(script: &str) -> &str {
+    script.split_inclusive('\n').next().unwrap_or_default()
+}
+
+/// The known variable that the first line of `script` exports. Quotes go; nothing is expanded.
+fn exported(script: &str) -> Option<Exported<'_>> {
+    let line = line_of(script);
     let assignment = line.trim().strip_prefix("export")?;
     let (name, value) = assignment.strip_prefix([' ', '\t'])?.split_once('=')?;
     let name = known().find(|known| *known == name.trim())?;
     let value = value.trim();
-    let quoted = ['"', '\''].into_iter().find_map(|quote| {
-        let inside = value.strip_prefix(quote)?;
-        inside.split_once(quote).map(|(inside, _)| inside)
-    });
-    let plain = || value.split_once(" #").map_or(value, |(value, _)| value.trim_end());
-    Some((name, quoted.unwrap_or_else(plain)))
+    let Some(quote) = value.chars().next().filter(|first| matches!(first, '"' | '\'')) else {
+        let plain = value.split_once(" #").map_or(value, |(value, _)| value.trim_end());
+        return Some(Exported { name, value: Some(plain), length: line.len() });
+    };
+    let (before, quoted) = script.split_once(quote)?;
+    // What has another assignment in it was not meant to go on that far.
+    let closed = quoted.split_once(quote).filter(|(value, _)| !value.contains("\nexport "));
+    let Some((value, _)) = closed else {
+        return Some(Exported { name, value: None, length: line.len() });
+    };
+    let closed = before.len() + value.len() + 2 * quote.len_utf8();
+    let after = script.get(closed..).map_or(0, |rest| line_of(rest).len());
+    Some(Exported { name, value: Some(value), length: closed + after })
 }
 
 #[cfg(test)]
@@ -396,14 +439,14 @@ mod tests {
     fn only_exports_of_known_names_are_read_and_nothing_is_expanded_row_111() {
         #[track_caller]
         fn check(line: &str, value: Option<&str>) {
-            assert_eq!(exported(line).map(|(_, value)| value), value, "{line}");
+            assert_eq!(exported(line).and_then(|exported| exported.value), value, "{line}");
         }
         check("export NTFY_TOPIC=a", Some("a"));
         check("export NTFY_TOPIC=\"a b\"  # why", Some("a b"));
         check("  export\tNTFY_TOPIC='$HOME'\r", Some("$HOME"));
         check("export NTFY_TOPIC=`id`$(id)", Some("`id`$(id)"));
         check("export NTFY_TOPIC=a#b # c", Some("a#b"));
-        check("export NTFY_TOPIC=\"open", Some("\"open"));
+        check("export NTFY_TOPIC=\"open", None);
         check("export NTFY_TOPIC=", Some(""));
         check("NTFY_TOPIC=a", None);
         check("# export NTFY_TOPIC=a", None);
@@ -437,5 +480,19 @@ mod tests {
     fn titles_to_skip_stand_on_lines_row_118() {
         let imported = imported(&[("SKIP_PUSH_TITLE", "one\n two \n\n")], "");
         assert_eq!(imported.skip_titles, ["one", "two"]);
+    }
+
+    #[test]
+    fn a_quoted_value_may_have_several_lines_and_an_open_quote_is_told() {
+        let script = "export SKIP_PUSH_TITLE=\"one\ntwo\" # note\nexport PUSH_KEY='SCT1'\nexport QMSG_KEY=\"open\nexport IGOT_PUSH_KEY=\"k\"\n";
+        let imported = imported(&[], script);
+        assert_eq!(imported.skip_titles, ["one", "two"]);
+        let names: Vec<_> = imported.channels.keys().map(ToString::to_string).collect();
+        assert_eq!(names, ["igot", "serverchan"]);
+        let said: Vec<_> = imported.findings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            ["config.sh:4:1: QMSG_KEY: the quotation mark before its value is never closed"]
+        );
     }
 }

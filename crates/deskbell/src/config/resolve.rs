@@ -1,5 +1,7 @@
 //! From what is written to what holds: secrets found, names and bounds checked.
 
+mod routes;
+
 use std::{
     collections::BTreeMap,
     ops::RangeInclusive,
@@ -8,12 +10,12 @@ use std::{
 };
 
 use deskbell_channels::Manner;
-use deskbell_core::{ChannelName, Invalid, Level, level::LevelRange, quiet::Quiet, route::Route};
+use deskbell_core::{ChannelName, Invalid, Level, quiet::Quiet};
 use jiff::{civil::Weekday, tz::TimeZone};
 
 use super::{
     ChannelOptions, Config, DeliveryOptions, LogFile, McpOptions, Tracing, TracingTarget,
-    file::{ChannelTable, DeliveryTable, File, LogFileTable, QuietTable, RouteTable, TracingTable},
+    file::{ChannelTable, DeliveryTable, File, LogFileTable, QuietTable, TracingTable},
     finding::{Finding, did_you_mean},
     load::{PROJECT_FILE, Sources},
     mcp_push::Imported,
@@ -285,27 +287,6 @@ impl Parts<'_> {
         Some(Quiet { from: from.0.0, to: to.0.0, days, breaks_through, zone })
     }
 
-    fn routes(&mut self, routes: Vec<RouteTable>, declared: &[String]) -> Vec<Route> {
-        for (index, route) in routes.iter().enumerate() {
-            for (position, channel) in route.channels.iter().enumerate() {
-                let name = channel.0.as_str();
-                if !declared.iter().any(|known| known == name) {
-                    let path = [
-                        Step::Key("routes".to_owned()),
-                        Step::Index(index),
-                        Step::Key("channels".to_owned()),
-                        Step::Index(position),
-                    ];
-                    let (place, key) = (self.place(&path), tree::shown(&path));
-                    let mut finding = Finding::problem(place, key, "there is no such channel");
-                    finding.hint = did_you_mean(name, declared.iter().map(String::as_str));
-                    self.findings.push(finding);
-                }
-            }
-        }
-        routes.into_iter().map(Route::from).collect()
-    }
-
     fn tracing(&mut self, table: TracingTable) -> Tracing {
         let names = |contexts: Vec<super::file::Parsed<_>>| {
             contexts.into_iter().map(|context| context.0).collect()
@@ -372,20 +353,6 @@ impl Parts<'_> {
     pub(super) fn place(&self, path: &[Step]) -> Place {
         let written = (0..=path.len()).rev().find_map(|length| self.tree.at(path.get(..length)?));
         written.unwrap_or(self.tree).place.clone()
-    }
-}
-
-impl From<RouteTable> for Route {
-    fn from(table: RouteTable) -> Self {
-        Self {
-            grouping: table.grouping(),
-            levels: table.level.map_or(LevelRange::ALL, |level| level.0),
-            contexts: table.context.0.into_iter().map(|context| context.0).collect(),
-            kinds: table.kind.0.into_iter().map(|kind| kind.as_str().to_owned()).collect(),
-            clients: table.client.0,
-            channels: table.channels.into_iter().map(|channel| channel.0).collect(),
-            continues: table.continues,
-        }
     }
 }
 

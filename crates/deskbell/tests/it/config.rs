@@ -8,6 +8,7 @@
 mod docs;
 mod program;
 mod robust;
+mod routes;
 mod secrets;
 
 use std::{fs, path::PathBuf, time::Duration};

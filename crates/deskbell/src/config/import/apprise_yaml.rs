@@ -10,7 +10,7 @@ use super::{
     apprise_text::has_scheme,
     gather::Gathered,
     tags::{self, Groups},
-    yaml::{self, Yaml},
+    yaml::{self, NoYaml, Yaml},
 };
 
 /// Options of one address, by name; the later ones count.
@@ -28,8 +28,8 @@ pub(super) fn read(
     };
     let root = match yaml::parse(text) {
         Ok(root) => root,
-        Err(line) => {
-            gathered.leave(place(line), Vec::new(), "this is no YAML");
+        Err(NoYaml { line, reason }) => {
+            gathered.leave(place(line), Vec::new(), reason);
             return Vec::new();
         }
     };

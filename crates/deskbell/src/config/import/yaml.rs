@@ -6,7 +6,7 @@ use serde::{
     Deserialize, Deserializer,
     de::{MapAccess, SeqAccess, Visitor},
 };
-use serde_saphyr::{DuplicateKeyPolicy, Spanned};
+use serde_saphyr::{DuplicateKeyPolicy, Error, Spanned};
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,11 +21,20 @@ pub(super) enum Yaml {
     Map(Vec<(String, Self)>),
 }
 
+/// Why a file cannot be read, never with its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NoYaml {
+    /// The line at which it goes wrong.
+    pub(super) line: Option<usize>,
+    /// What is wrong, as a sentence.
+    pub(super) reason: &'static str,
+}
+
 /// The value of a whole file.
 ///
 /// # Errors
-/// Gives the line at which it is no YAML, and never its text.
-pub(super) fn parse(text: &str) -> Result<Yaml, Option<usize>> {
+/// Says at which line it cannot be read, and why.
+pub(super) fn parse(text: &str) -> Result<Yaml, NoYaml> {
     // Names and tokens of digits stay as they are written. An alias may stand for a hundred others; the limits of the
     // crate end that.
     let options = serde_saphyr::options! {
@@ -39,7 +48,17 @@ pub(super) fn parse(text: &str) -> Result<Yaml, Option<usize>> {
         Ok(value) => Ok(value.unwrap_or(Yaml::Null)),
         Err(error) => {
             let line = error.location().map(|location| location.line());
-            Err(line.and_then(|line| line.try_into().ok()))
+            let reason = match error.without_snippet() {
+                Error::AliasReplayCounterOverflow { .. }
+                | Error::AliasReplayLimitExceeded { .. }
+                | Error::AliasExpansionLimitExceeded { .. }
+                | Error::AliasReplayStackDepthExceeded { .. } => {
+                    "its aliases (`*name`) stand for more than can be read"
+                }
+                Error::Budget { .. } => "it has more values or levels than can be read",
+                _ => "this is no YAML",
+            };
+            Err(NoYaml { line: line.and_then(|line| line.try_into().ok()), reason })
         }
     }
 }
