@@ -293,10 +293,38 @@ fn in_path(secret: &str) -> String {
     url.path().trim_start_matches('/').to_owned()
 }
 
-/// Replaces each of `secrets` in every text of `value`.
+/// Replaces each of `secrets` in `text` where it stands alone, and is no part of a word.
+fn mask_words(text: &str, secrets: &[String]) -> String {
+    let mut written: Vec<String> = secrets
+        .iter()
+        .filter(|secret| !secret.is_empty())
+        .flat_map(|secret| forms(secret))
+        .collect();
+    longest_first(&mut written);
+    written.iter().fold(text.to_owned(), |text, form| mask_word(&text, form))
+}
+
+fn mask_word(text: &str, word: &str) -> String {
+    let mut masked = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(word) {
+        masked.push_str(before);
+        let is_open = !masked.ends_with(char::is_alphanumeric);
+        let is_alone = is_open && !after.starts_with(char::is_alphanumeric);
+        masked.push_str(if is_alone { MASK } else { word });
+        rest = after;
+    }
+    masked + rest
+}
+
+/// Replaces each of `secrets` in every text of `value`, also those that are too short to be told from a part of a word.
 pub(crate) fn mask_all(value: &mut Value, secrets: &[String]) {
     match value {
-        Value::String(text) => *text = mask(text, secrets),
+        Value::String(text) => {
+            let short: Vec<_> =
+                secrets.iter().filter(|it| it.len() < MASKED_FROM).cloned().collect();
+            *text = mask_words(&mask(text, secrets), &short);
+        }
         Value::Array(items) => items.iter_mut().for_each(|item| mask_all(item, secrets)),
         Value::Object(fields) => fields.values_mut().for_each(|field| mask_all(field, secrets)),
         _ => {}
@@ -430,5 +458,19 @@ mod tests {
         check(r#"{"token":"a/b \"c\""}"#, r#"{"token":"***"}"#);
         check("Basic bWU6YS9iICJjIg==", "Basic ***");
         check("abc stays, it is too short", "abc stays, it is too short");
+    }
+
+    #[test]
+    fn what_is_previewed_hides_short_secrets_too_row_116() {
+        let mut request = json!({
+            "url": "https://far.example/bot/ab/send?key=p%26q", "body": r#"{"token":"ab","text":"abc cab"}"#,
+            "headers": { "x-key": "ab" },
+        });
+        mask_all(&mut request, &["ab".to_owned(), "p&q".to_owned(), String::new()]);
+        let hidden = json!({
+            "url": "https://far.example/bot/***/send?key=***", "body": r#"{"token":"***","text":"abc cab"}"#,
+            "headers": { "x-key": "***" },
+        });
+        assert_eq!(request, hidden);
     }
 }

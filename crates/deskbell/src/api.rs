@@ -30,6 +30,7 @@ use axum::Router;
 
 pub use openapi::{document, page};
 pub(crate) use query::LIMIT_MAX;
+pub(crate) use snooze::LONGEST as LONGEST_SNOOZE;
 
 use crate::app::App;
 

@@ -15,7 +15,7 @@ use super::{channels, problem::Problem, query::Parameters, wire::SnoozedBody};
 use crate::{app::App, config::file::Period, snoozes::SnoozeError};
 
 /// The longest snooze: whoever wants silence for good takes the channel out of the configuration.
-const LONGEST: Duration = Duration::from_hours(366 * 24);
+pub(crate) const LONGEST: Duration = Duration::from_hours(366 * 24);
 
 const EXPECTED: &str = "a length of time such as 2h, at most 366d, or off";
 

@@ -3,17 +3,14 @@
 use deskbell_core::{ChannelName, DeliveryId, EventId, delivery::DeliveryState};
 
 use super::{
-    Client, Exit, Output,
-    argument::value,
+    Client, Exit, Failure, Output,
+    argument::{self, value},
     client,
     output::QUIET,
     show,
     table::{self, Cell},
 };
-use crate::api::{
-    LIMIT_MAX,
-    wire::{DeliveryBody, DeliveryList},
-};
+use crate::api::wire::{ChannelList, DeliveryBody, DeliveryList};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -38,7 +35,7 @@ pub(crate) struct List {
     #[arg(short, long, value_name = "EVENT_ID", value_parser = value::<EventId>)]
     event: Option<EventId>,
     /// How many at most.
-    #[arg(short = 'n', long, default_value_t = 50)]
+    #[arg(short = 'n', long, default_value_t = 50, value_parser = argument::limit)]
     limit: usize,
     /// Print each delivery as a line of JSON.
     #[arg(long)]
@@ -71,11 +68,16 @@ pub(crate) async fn run(command: Command, output: &Output) -> anyhow::Result<Exi
 async fn list(client: &Client, args: List, output: &Output) -> anyhow::Result<Exit> {
     let query = client::query(&[
         ("state", args.state.map(|state| state.to_string())),
-        ("channel", args.channel.map(|channel| channel.to_string())),
+        ("channel", args.channel.as_ref().map(ToString::to_string)),
         ("event", args.event.map(|event| event.to_string())),
-        ("limit", Some(args.limit.clamp(1, LIMIT_MAX).to_string())),
+        ("limit", Some(args.limit.to_string())),
     ]);
     let list: DeliveryList = client.get(&format!("/v1/deliveries{query}")).await?;
+    if list.deliveries.is_empty()
+        && let Some(channel) = &args.channel
+    {
+        know(client, channel).await?;
+    }
     if args.json {
         list.deliveries.iter().try_for_each(|delivery| output.json(delivery))?;
         return Ok(Exit::Done);
@@ -86,6 +88,20 @@ async fn list(client: &Client, args: List, output: &Output) -> anyhow::Result<Ex
     let rows: Vec<_> = list.deliveries.iter().map(row).collect();
     table::lines(&rows).iter().try_for_each(|line| output.line(line))?;
     Ok(Exit::Done)
+}
+
+/// Refuses the name of a channel that is not configured; what one that is gone has left is still listed.
+async fn know(client: &Client, channel: &ChannelName) -> anyhow::Result<()> {
+    let list: ChannelList = client.get("/v1/channels").await?;
+    let names: Vec<_> = list.channels.iter().map(|channel| channel.name.as_str()).collect();
+    let is_left_out =
+        list.problems.iter().any(|it| it.channel.as_deref() == Some(channel.as_str()));
+    if is_left_out || names.contains(&channel.as_str()) {
+        return Ok(());
+    }
+    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let message = format!("there is no channel `{channel}`; configured are: {known}");
+    Err(Failure::new(Exit::Wrong, message).into())
 }
 
 fn row(delivery: &DeliveryBody) -> Vec<Cell> {

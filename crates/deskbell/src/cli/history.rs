@@ -4,7 +4,13 @@ use std::io;
 
 use deskbell_core::{Event, clock::Clock as _};
 
-use super::{Client, Exit, Output, argument::value, client, filter::Filter, show, table, time};
+use super::{
+    Client, Exit, Output,
+    argument::{self, value},
+    client,
+    filter::Filter,
+    show, table, time,
+};
 use crate::{
     api::{
         LIMIT_MAX,
@@ -31,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CURSOR", value_parser = value::<Cursor>)]
     after: Option<Cursor>,
     /// How many at most, the newest ones.
-    #[arg(short = 'n', long, default_value_t = 50)]
+    #[arg(short = 'n', long, default_value_t = 50, value_parser = argument::any_limit)]
     limit: usize,
     /// Print each event as a line of JSON.
     #[arg(long)]

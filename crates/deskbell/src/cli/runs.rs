@@ -3,16 +3,13 @@
 use deskbell_core::clock::Clock as _;
 
 use super::{
-    Client, Exit, Output, client,
+    Client, Exit, Output, argument, client,
     output::STRONG,
     show,
     table::{self, Cell},
 };
 use crate::{
-    api::{
-        LIMIT_MAX,
-        wire::{RunBody, RunList},
-    },
+    api::wire::{RunBody, RunList},
     app::SystemClock,
 };
 
@@ -28,7 +25,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_parser = ["open", "ended", "failed"])]
     state: Option<String>,
     /// How many at most.
-    #[arg(short = 'n', long, default_value_t = 50)]
+    #[arg(short = 'n', long, default_value_t = 50, value_parser = argument::limit)]
     limit: usize,
     /// Print each run as a line of JSON.
     #[arg(long)]
@@ -37,7 +34,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
     let client = Client::of_this_user()?;
-    let limit = Some(args.limit.clamp(1, LIMIT_MAX).to_string());
+    let limit = Some(args.limit.to_string());
     let query = client::query(&[("state", args.state), ("limit", limit)]);
     let list: RunList = client.get(&format!("/v1/runs{query}")).await?;
     if args.json {

@@ -12,7 +12,11 @@ use super::{
     show::Dates,
     time,
 };
-use crate::{api::wire::SnoozedBody, app::SystemClock, config::file::Period};
+use crate::{
+    api::{LONGEST_SNOOZE as LONGEST, wire::SnoozedBody},
+    app::SystemClock,
+    config::file::Period,
+};
 
 /// What means every channel.
 const ALL: &str = "all";
@@ -41,7 +45,9 @@ pub(crate) struct Args {
 }
 
 fn length(text: &str) -> Result<Duration, String> {
-    time::duration(text).map_err(|refusal| expected(&refusal))
+    let length = time::duration(text).map_err(|refusal| expected(&refusal))?;
+    let is_one = !length.is_zero() && length <= LONGEST;
+    is_one.then_some(length).ok_or_else(|| "expected more than nothing and at most 366d".to_owned())
 }
 
 pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {

@@ -13,7 +13,7 @@ use crate::{
 
 /// Lets a project's `.deskbell.toml` bring channels of its own, and routes in place of yours.
 ///
-/// Until then its routes only add to what yours choose. /// Holds for the file as it is now; a change asks again.
+/// Until then its routes only add to what yours choose. Trust holds for the file as it is now; a change asks again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

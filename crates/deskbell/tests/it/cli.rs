@@ -112,6 +112,11 @@ fn wrong_values_end_with_2_and_say_what_was_expected() {
         assert!(stderr.contains(named), "{arguments:?}: {stderr}");
     }
     check(&desk, &["notify", "a", "-l", "loud"], "'--level <LEVEL>': expected one of debug, info");
+    for command in [&["history"][..], &["runs"], &["delivery", "list"]] {
+        check(&desk, &[command, &["-n", "0"]].concat(), "'--limit <LIMIT>': expected a whole");
+    }
+    check(&desk, &["snooze", "all", "0s"], "expected more than nothing");
+    check(&desk, &["delivery", "list", "-c", "phone"], "no channel `phone`; configured are: none");
     check(&desk, &["watch", "--after", "x"], "'--after <CURSOR>': expected a cursor");
     check(&desk, &["notify", "a", "-w", "--timeout", "x"], "'--timeout <DURATION>': expected a");
     let config = desk.config_file();
