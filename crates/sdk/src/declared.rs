@@ -25,6 +25,11 @@ impl Declared {
         self.says(kind) != Some(false)
     }
 
+    /// Whether the client may subscribe to `kind`: it says that it takes it, or says nothing about any.
+    pub(crate) fn offers(&self, kind: Kind) -> bool {
+        self.map.is_none() || self.says(kind) == Some(true)
+    }
+
     /// What the client says about `kind`, if anything.
     fn says(&self, kind: Kind) -> Option<bool> {
         let map = self.map.as_ref()?;

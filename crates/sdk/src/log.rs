@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{context::CallState, level::Level};
+use crate::{call::Call, level::Level, outbox::Word};
 
 /// Tells the caller of a tool messages of eight levels.
 ///
@@ -19,28 +19,30 @@ use crate::{context::CallState, level::Level};
 /// Nothing here waits, and nothing here fails.
 #[derive(Debug, Clone)]
 pub struct Log {
-    call: Option<Arc<CallState>>,
+    call: Option<Arc<Call>>,
     data: Option<Value>,
 }
 
 impl Log {
-    pub(crate) const fn new(call: Option<Arc<CallState>>) -> Self {
+    pub(crate) const fn new(call: Option<Arc<Call>>) -> Self {
         Self { call, data: None }
     }
 
     /// The same with `data` beside each message: the fields of an object, or anything else as the field `data`.
     ///
-    /// What cannot be written as JSON is left out.
+    /// What cannot be written as JSON is left out, and so is data of more than 64 KiB, whose size is told instead.
     #[must_use]
     pub fn data(&self, data: impl Serialize) -> Self {
         let data = serde_json::to_value(data).ok().filter(|data| !data.is_null());
         Self { call: self.call.clone(), data }
     }
 
-    /// Tells `message`, if the client wants to hear of `level`.
+    /// Tells `message`, if the client wants to hear of `level`; beyond 16 KiB it is cut.
     pub fn log(&self, level: Level, message: impl AsRef<str>) {
         match &self.call {
-            Some(call) => call.message(level, message.as_ref(), self.data.as_ref()),
+            Some(call) => {
+                call.message(level, Word::Passing, message.as_ref(), self.data.as_ref());
+            }
             None => tracing::trace!(target: crate::TARGET, %level, "not told: no session"),
         }
     }

@@ -5,10 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::limits::Limits;
-
-/// What [`Limits::per_minute`] counts over.
-const MINUTE: Duration = Duration::from_secs(60);
+use crate::{limits::Limits, rate::Rate};
 
 /// The call of a tool that a notification belongs to, counted within its session; none for what belongs to no call.
 pub(crate) type Call = Option<u64>;
@@ -23,7 +20,7 @@ pub(crate) struct Topic {
 }
 
 /// What a notification tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Progress,
     Message,
@@ -34,6 +31,16 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// All kinds.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Progress,
+        Self::Message,
+        Self::ResourceUpdated,
+        Self::ResourceListChanged,
+        Self::ToolListChanged,
+        Self::PromptListChanged,
+    ];
+
     /// The notification's method.
     pub(crate) const fn method(self) -> &'static str {
         match self {
@@ -46,18 +53,43 @@ impl Kind {
         }
     }
 
-    /// Whether the newest one says all that the ones before it said.
+    /// How long one waits for a newer one that says all that it says; none for what nothing takes the place of.
+    const fn debounce(self, limits: &Limits) -> Option<Duration> {
+        match self {
+            Self::Progress => Some(limits.debounce.progress),
+            Self::Message => None,
+            Self::ResourceUpdated => Some(limits.debounce.resource_updated),
+            Self::ResourceListChanged | Self::ToolListChanged | Self::PromptListChanged => {
+                Some(limits.debounce.list_changed)
+            }
+        }
+    }
+
     const fn is_replaced(self) -> bool {
         !matches!(self, Self::Message)
     }
+
+    /// Whether it says that something has changed: it waits for room instead of being dropped, because a client that
+    /// misses it shows for ever what is no longer true.
+    const fn is_change(self) -> bool {
+        !matches!(self, Self::Message | Self::Progress)
+    }
+}
+
+/// Whether something follows on a topic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Word {
+    /// Perhaps.
+    Passing,
+    /// Nothing: it waits for nothing and does not count.
+    Last,
 }
 
 /// A notification on its way.
 #[derive(Debug)]
 pub(crate) struct Entry<T> {
     pub(crate) topic: Topic,
-    /// The last word on its topic: it waits for nothing and does not count.
-    pub(crate) is_final: bool,
+    pub(crate) word: Word,
     pub(crate) item: T,
 }
 
@@ -67,7 +99,7 @@ pub(crate) enum Next<T> {
     /// Send this.
     Send(Entry<T>),
     /// Say that so many were dropped.
-    Dropped(u64),
+    Warn(u64),
     /// Nothing before this time, unless something is added.
     Wait(Instant),
     /// Nothing.
@@ -79,10 +111,6 @@ pub(crate) enum Next<T> {
 pub(crate) struct Outbox<T> {
     held: Vec<Held<T>>,
     ready: VecDeque<Entry<T>>,
-    /// When those went out that count, of the last minute.
-    recent: VecDeque<Instant>,
-    /// How many were dropped since the client was last told.
-    dropped: u64,
 }
 
 /// A notification that waits for a newer one.
@@ -95,94 +123,102 @@ struct Held<T> {
 
 impl<T> Default for Outbox<T> {
     fn default() -> Self {
-        Self { held: Vec::new(), ready: VecDeque::new(), recent: VecDeque::new(), dropped: 0 }
+        Self { held: Vec::new(), ready: VecDeque::new() }
     }
 }
 
+/// So long is as good as for ever, and can still be added to the time.
+const FOR_EVER: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+fn after(time: Instant, wait: Duration) -> Instant {
+    time + wait.min(FOR_EVER)
+}
+
 impl<T> Outbox<T> {
-    /// Takes a notification. It replaces the one on the same topic that is still held.
-    pub(crate) fn add(&mut self, entry: Entry<T>, limits: &Limits, now: Instant) {
-        let same = self.held.iter().position(|held| held.entry.topic == entry.topic);
-        if !entry.topic.kind.is_replaced() || limits.debounce.is_zero() || entry.is_final {
-            if let Some(same) = same {
-                self.held.remove(same);
+    /// Takes a notification. It replaces the one on the same topic that has not gone out.
+    pub(crate) fn add(&mut self, entry: Entry<T>, rate: &mut Rate, limits: &Limits, now: Instant) {
+        let wait = entry.topic.kind.debounce(limits).filter(|wait| !wait.is_zero());
+        let Some(wait) = wait.filter(|_| entry.word == Word::Passing) else {
+            if entry.topic.kind.is_replaced() {
+                self.held.retain(|held| held.entry.topic != entry.topic);
             }
-            self.make_ready(entry, limits);
+            self.make_ready(entry, rate, limits);
             return;
-        }
-        match same.and_then(|same| self.held.get_mut(same)) {
+        };
+        match self.held.iter_mut().find(|held| held.entry.topic == entry.topic) {
             Some(held) => {
-                let latest = held.since + limits.debounce_at_most;
-                (held.entry, held.until) = (entry, latest.min(now + limits.debounce));
+                let latest = after(held.since, limits.debounce.at_most.max(wait));
+                (held.entry, held.until) = (entry, latest.min(after(now, wait)));
             }
-            None => self.held.push(Held { entry, since: now, until: now + limits.debounce }),
+            None => self.held.push(Held { entry, since: now, until: after(now, wait) }),
         }
-        if self.held.len() > limits.queue {
+        if self.held.len() > limits.queue.max(1) {
             // A flood of topics: the oldest one does not wait longer.
             let oldest = self.held.remove(0);
-            self.make_ready(oldest.entry, limits);
+            self.make_ready(oldest.entry, rate, limits);
         }
     }
 
-    fn make_ready(&mut self, entry: Entry<T>, limits: &Limits) {
+    fn make_ready(&mut self, entry: Entry<T>, rate: &mut Rate, limits: &Limits) {
+        if entry.topic.kind.is_replaced() {
+            let goes_before = |ready: &Entry<T>| {
+                ready.topic != entry.topic
+                    || (ready.word, entry.word) == (Word::Last, Word::Passing)
+            };
+            self.ready.retain(goes_before);
+        }
         self.ready.push_back(entry);
-        if self.ready.len() > limits.queue {
-            let oldest = self.ready.iter().position(|entry| !entry.is_final).unwrap_or(0);
-            self.ready.remove(oldest);
-            self.dropped += 1;
+        if self.ready.len() > limits.queue.max(1) {
+            let oldest = self.ready.iter().position(|entry| entry.word == Word::Passing);
+            self.ready.remove(oldest.unwrap_or(0));
+            rate.count_dropped(1);
         }
     }
 
     /// What to do now.
-    pub(crate) fn next(&mut self, limits: &Limits, now: Instant) -> Next<T> {
+    pub(crate) fn next(&mut self, rate: &mut Rate, limits: &Limits, now: Instant) -> Next<T> {
         while let Some(due) = self.held.iter().position(|held| held.until <= now) {
             let held = self.held.remove(due);
-            self.make_ready(held.entry, limits);
+            self.make_ready(held.entry, rate, limits);
         }
-        while self.recent.front().is_some_and(|sent| *sent + MINUTE <= now) {
-            self.recent.pop_front();
-        }
-        let limit = usize::try_from(limits.per_minute).unwrap_or(usize::MAX);
-        let has_room = |recent: &VecDeque<_>| limit == 0 || recent.len() < limit;
-        while let Some(entry) = self.ready.pop_front() {
-            if !entry.is_final {
-                if !has_room(&self.recent) {
-                    self.dropped += 1;
-                    tracing::debug!(target: crate::TARGET, method = entry.topic.kind.method(),
-                        "dropped a notification: {limit} have gone out within a minute");
-                    continue;
-                }
-                if limit > 0 {
-                    self.recent.push_back(now);
-                }
+        let mut waiting = 0;
+        while let Some(entry) = self.ready.get(waiting) {
+            if entry.word == Word::Last || rate.take(limits, now) {
+                return self.ready.remove(waiting).map_or(Next::Idle, Next::Send);
             }
-            return Next::Send(entry);
-        }
-        if self.dropped > 0 && has_room(&self.recent) {
-            return Next::Dropped(std::mem::take(&mut self.dropped));
+            if entry.topic.kind.is_change() {
+                waiting += 1;
+                continue;
+            }
+            tracing::debug!(target: crate::TARGET, method = entry.topic.kind.method(),
+                "dropped a notification: {} have gone out within a minute", limits.per_minute);
+            self.ready.remove(waiting);
+            rate.count_dropped(1);
         }
         let held = self.held.iter().map(|held| held.until).min();
-        let room = self.recent.front().filter(|_| self.dropped > 0).map(|sent| *sent + MINUTE);
-        match held.into_iter().chain(room).min() {
-            Some(time) => Next::Wait(time),
-            None => Next::Idle,
-        }
+        let room = if waiting > 0 { rate.room_at(limits, now) } else { None };
+        held.into_iter().chain(room).min().map_or(Next::Idle, Next::Wait)
     }
 
-    /// Lets what `call` holds wait no longer.
-    pub(crate) fn release(&mut self, call: Call, limits: &Limits) {
-        while let Some(held) = self.held.iter().position(|held| held.entry.topic.call == call) {
+    /// Lets what is held of `calls` wait no longer.
+    pub(crate) fn release(
+        &mut self,
+        calls: impl Fn(Call) -> bool,
+        rate: &mut Rate,
+        limits: &Limits,
+    ) {
+        while let Some(held) = self.held.iter().position(|held| calls(held.entry.topic.call)) {
             let held = self.held.remove(held);
-            self.make_ready(held.entry, limits);
+            self.make_ready(held.entry, rate, limits);
         }
     }
 
     /// Forgets what `call` has not told yet; how much that was.
-    pub(crate) fn forget(&mut self, call: Call) -> usize {
+    pub(crate) fn forget(&mut self, call: Call) -> u64 {
         let before = self.held.len() + self.ready.len();
         self.held.retain(|held| held.entry.topic.call != call);
         self.ready.retain(|entry| entry.topic.call != call);
-        before - self.held.len() - self.ready.len()
+        (before - self.held.len() - self.ready.len()) as u64
     }
 
     /// Whether something of `call` has not gone out.
@@ -191,19 +227,26 @@ impl<T> Outbox<T> {
         held.chain(&self.ready).any(|entry| entry.topic.call == call)
     }
 
-    /// How many were dropped since the client was last told, which it is told now.
-    pub(crate) fn take_dropped(&mut self) -> u64 {
-        std::mem::take(&mut self.dropped)
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.is_empty() && self.ready.is_empty()
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.held.clear();
+        self.ready.clear();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rate::{MINUTE, Warning};
 
     /// An outbox on a clock that a test turns, and what has gone out of it.
     struct Desk {
         outbox: Outbox<u32>,
+        rate: Rate,
         limits: Limits,
         start: Instant,
         now: Instant,
@@ -215,33 +258,44 @@ mod tests {
         fn new(limits: Limits) -> Self {
             let now = tokio::time::Instant::now().into_std();
             let (sent, told) = (Vec::new(), Vec::new());
-            Self { outbox: Outbox::default(), limits, start: now, now, sent, told }
+            let (outbox, rate) = (Outbox::default(), Rate::default());
+            Self { outbox, rate, limits, start: now, now, sent, told }
         }
 
-        fn add(&mut self, kind: Kind, call: u64, item: u32, is_final: bool) {
+        fn add(&mut self, kind: Kind, call: u64, item: u32, word: Word) {
             let topic = Topic { call: Some(call), kind, about: None };
-            self.outbox.add(Entry { topic, is_final, item }, &self.limits, self.now);
+            let entry = Entry { topic, word, item };
+            self.outbox.add(entry, &mut self.rate, &self.limits, self.now);
             self.pass(Duration::ZERO);
         }
 
         fn message(&mut self, item: u32) {
-            self.add(Kind::Message, 1, item, false);
+            self.add(Kind::Message, 1, item, Word::Passing);
         }
 
         fn progress(&mut self, item: u32) {
-            self.add(Kind::Progress, 1, item, false);
+            self.add(Kind::Progress, 1, item, Word::Passing);
         }
 
         /// Lets `time` pass and does what is to be done within it.
         fn pass(&mut self, time: Duration) {
             let end = self.now + time;
             loop {
-                match self.outbox.next(&self.limits, self.now) {
+                let mut next = self.outbox.next(&mut self.rate, &self.limits, self.now);
+                if let Next::Wait(_) | Next::Idle = next {
+                    next = match (self.rate.warning(&self.limits, self.now), next) {
+                        (Warning::Due(count), _) => Next::Warn(count),
+                        (Warning::At(time), Next::Wait(until)) => Next::Wait(time.min(until)),
+                        (Warning::At(time), _) => Next::Wait(time),
+                        (Warning::None, next) => next,
+                    };
+                }
+                match next {
                     Next::Send(entry) => {
                         let at = self.now.duration_since(self.start).as_millis();
                         self.sent.push((at.try_into().unwrap(), entry.item));
                     }
-                    Next::Dropped(count) => self.told.push(count),
+                    Next::Warn(count) => self.told.push(count),
                     Next::Wait(time) if time <= end => self.now = time,
                     Next::Wait(_) | Next::Idle => break,
                 }
@@ -273,29 +327,6 @@ mod tests {
     }
 
     #[test]
-    fn any_sixty_seconds_count() {
-        let mut desk = Desk::new(Limits { per_minute: 2, ..Limits::default() });
-        desk.message(1);
-        desk.pass(MINUTE - MS);
-        desk.message(2);
-        desk.message(3);
-        desk.pass(MS);
-        desk.message(4);
-        desk.message(5);
-        assert_eq!(desk.items(), [1, 2, 4]);
-    }
-
-    #[test]
-    fn without_a_limit_everything_goes_out() {
-        let mut desk = Desk::new(Limits { per_minute: 0, ..Limits::default() });
-        for item in 0..5_000 {
-            desk.message(item);
-        }
-        assert_eq!(desk.sent.len(), 5_000);
-        assert!(desk.outbox.recent.is_empty());
-    }
-
-    #[test]
     fn ten_updates_in_fifty_milliseconds_are_one_row_46() {
         let mut desk = Desk::new(Limits::default());
         for item in 1..=10 {
@@ -320,10 +351,10 @@ mod tests {
 
     #[test]
     fn the_last_word_waits_for_nothing_and_is_the_last_row_32() {
-        let mut desk = Desk::new(Limits { per_minute: 1, ..Limits::default() });
+        let mut desk = Desk::new(Limits::default().with_per_minute(1));
         desk.message(1);
         desk.progress(2);
-        desk.add(Kind::Progress, 1, 3, true);
+        desk.add(Kind::Progress, 1, 3, Word::Last);
         desk.pass(MINUTE);
         assert_eq!(desk.items(), [1, 3]);
     }
@@ -331,8 +362,8 @@ mod tests {
     #[test]
     fn calls_do_not_replace_each_other_row_48() {
         let mut desk = Desk::new(Limits::default());
-        desk.add(Kind::Progress, 1, 10, false);
-        desk.add(Kind::Progress, 2, 20, false);
+        desk.add(Kind::Progress, 1, 10, Word::Passing);
+        desk.add(Kind::Progress, 2, 20, Word::Passing);
         desk.pass(Duration::from_secs(1));
         assert_eq!(desk.items(), [10, 20]);
     }
@@ -347,47 +378,92 @@ mod tests {
 
     #[test]
     fn what_waits_is_bounded_and_the_oldest_goes_row_49() {
-        let limits = Limits { queue: 10, per_minute: 0, ..Limits::default() };
-        let mut outbox = Outbox::default();
+        let limits = Limits::default().with_queue(10).with_per_minute(0);
+        let (mut outbox, mut rate) = (Outbox::default(), Rate::default());
         let now = tokio::time::Instant::now().into_std();
         for item in 0..100 {
             let topic = Topic { call: Some(1), kind: Kind::Message, about: None };
-            outbox.add(Entry { topic, is_final: item == 5, item }, &limits, now);
+            let word = if item == 5 { Word::Last } else { Word::Passing };
+            outbox.add(Entry { topic, word, item }, &mut rate, &limits, now);
         }
         let mut left = Vec::new();
-        let dropped = loop {
-            match outbox.next(&limits, now) {
-                Next::Send(entry) => left.push(entry.item),
-                Next::Dropped(count) => break count,
-                other => panic!("{other:?}"),
-            }
-        };
+        while let Next::Send(entry) = outbox.next(&mut rate, &limits, now) {
+            left.push(entry.item);
+        }
         assert_eq!(left, [5, 91, 92, 93, 94, 95, 96, 97, 98, 99]);
-        assert_eq!(dropped, 90);
+        assert_eq!(rate.warning(&limits, now), Warning::Due(90));
     }
 
     #[test]
     fn a_flood_of_topics_is_bounded_row_49() {
-        let limits = Limits { queue: 10, per_minute: 0, ..Limits::default() };
-        let mut outbox = Outbox::default();
+        let limits = Limits::default().with_queue(10).with_per_minute(0);
+        let (mut outbox, mut rate) = (Outbox::default(), Rate::default());
+        let now = tokio::time::Instant::now().into_std();
         for item in 0..1_000 {
             let about = Some(format!("file:///{item}"));
             let topic = Topic { call: None, kind: Kind::ResourceUpdated, about };
-            outbox.add(
-                Entry { topic, is_final: false, item },
-                &limits,
-                tokio::time::Instant::now().into_std(),
-            );
+            let entry = Entry { topic, word: Word::Passing, item };
+            outbox.add(entry, &mut rate, &limits, now);
             assert!(outbox.held.len() <= 10 && outbox.ready.len() <= 10);
         }
+    }
+
+    #[test]
+    fn changes_wait_for_room_and_are_not_dropped() {
+        let mut desk = Desk::new(Limits::default().with_per_minute(1));
+        desk.message(1);
+        desk.add(Kind::ResourceUpdated, 1, 2, Word::Passing);
+        desk.pass(Duration::from_secs(1));
+        desk.add(Kind::ResourceUpdated, 1, 3, Word::Passing);
+        desk.pass(Duration::from_secs(1));
+        assert_eq!(desk.items(), [1]);
+        desk.pass(MINUTE);
+        assert_eq!((desk.items(), &desk.told[..]), (vec![1, 3], &[][..]));
+    }
+
+    #[test]
+    fn the_last_word_takes_the_place_of_one_that_waits() {
+        let mut desk = Desk::new(Limits::default());
+        desk.progress(1);
+        let topic = Topic { call: Some(1), kind: Kind::Progress, about: None };
+        let entry = Entry { topic, word: Word::Passing, item: 2 };
+        desk.outbox.make_ready(entry, &mut desk.rate, &desk.limits);
+        desk.add(Kind::Progress, 1, 3, Word::Last);
+        desk.pass(MINUTE);
+        assert_eq!(desk.items(), [3]);
+    }
+
+    #[test]
+    fn limits_at_their_ends_break_nothing() {
+        let for_ever = Limits::default().with_debounce(Duration::MAX).with_queue(0);
+        let mut desk = Desk::new(for_ever);
+        desk.progress(1);
+        desk.progress(2);
+        desk.message(3);
+        desk.add(Kind::Progress, 1, 4, Word::Last);
+        assert_eq!(desk.items(), [3, 4]);
+    }
+
+    #[test]
+    fn kinds_may_wait_differently_row_46() {
+        let mut limits = Limits::default();
+        limits.debounce.progress = Duration::ZERO;
+        limits.debounce.list_changed = Duration::from_secs(3);
+        limits.debounce.at_most = Duration::from_secs(1);
+        let mut desk = Desk::new(limits);
+        desk.add(Kind::ToolListChanged, 1, 1, Word::Passing);
+        desk.progress(2);
+        desk.add(Kind::ResourceUpdated, 1, 3, Word::Passing);
+        desk.pass(Duration::from_secs(10));
+        assert_eq!(desk.sent, [(0, 2), (100, 3), (3_000, 1)]);
     }
 
     #[test]
     fn what_a_call_holds_is_released_or_forgotten_row_50() {
         let mut desk = Desk::new(Limits::default());
         desk.progress(1);
-        desk.add(Kind::Progress, 2, 2, false);
-        desk.outbox.release(Some(1), &desk.limits);
+        desk.add(Kind::Progress, 2, 2, Word::Passing);
+        desk.outbox.release(|call| call == Some(1), &mut desk.rate, &desk.limits);
         desk.pass(Duration::ZERO);
         assert_eq!(desk.items(), [1]);
         assert!(desk.outbox.has(Some(2)) && !desk.outbox.has(Some(1)));

@@ -1,33 +1,48 @@
-//! Around a server: sessions, levels, and the end of each call.
+//! Around a server: sessions, levels, subscriptions, and the end of each call.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
+    sync::Arc,
+    task::Poll,
+};
 
 use rmcp::{
     ErrorData, RoleServer, Service,
     model::{
-        CallToolRequest, CallToolResult, ClientNotification, ClientRequest, CustomRequest,
-        ErrorCode, ProtocolVersion, ServerCapabilities, ServerConfig, ServerResult,
+        CallToolResult, ClientNotification, ClientRequest, CustomRequest, CustomResult, ErrorCode,
+        ProtocolVersion, ServerCapabilities, ServerConfig, ServerResult,
     },
     service::{NotificationContext, RequestContext},
 };
 use serde_json::Value;
 
 use crate::{
-    context::{CallState, Ending},
+    call::{Call, Ending},
+    client::Client,
     declared::Declared,
     level::UnknownLevel,
     limits::Limits,
-    session::{SUBSCRIPTIONS, Session},
+    listening::Listening,
+    notifier::Notifier,
+    session::Session,
+    subscriptions::Refused,
     wire,
 };
 
 /// The method by which a client sets the least severe level it gets (2025-11-25 and before).
 const SET_LEVEL: &str = "logging/setLevel";
 
+/// The methods by which a client narrows what is told beside its calls. No part of the protocol's standard.
+const SUBSCRIBE: &str = "notifications/subscribe";
+const UNSUBSCRIBE: &str = "notifications/unsubscribe";
+
 /// A server whose tools can tell their callers what they do.
 ///
 /// It goes around any server of rmcp, once for each session: on stdio around the one server, over HTTP in the factory
-/// of servers.
+/// of servers, where they share a [`Notifier`].
 ///
 /// ```no_run
 /// use deskbell_sdk::Notifying;
@@ -42,8 +57,15 @@ const SET_LEVEL: &str = "logging/setLevel";
 /// # }
 /// ```
 ///
-/// It answers `logging/setLevel`, declares the capability for messages, and holds a call's answer until everything that
-/// the call has told is out.
+/// What it adds to the server:
+/// - It answers `logging/setLevel` and declares the capability for messages.
+/// - It holds the answer of a tool, a prompt or a resource until what was told is out, or until the client has not read
+///   it for [`Limits::flush`]. A tool that panics has an answer too: an error.
+/// - Where the server declares `resources.subscribe` and does not answer `resources/subscribe`, it does; likewise
+///   `subscriptions/listen`, for what the server's capabilities declare.
+/// - It answers `notifications/subscribe` and `notifications/unsubscribe`, and obeys `capabilities.notifications` of a
+///   client: a request of 2026-07-28 and later brings it along. rmcp drops it from `initialize`; a transport that has
+///   read it puts a [`Declared`] into the extensions of that request, or calls [`declare`](Self::declare).
 #[derive(Debug)]
 pub struct Notifying<S> {
     server: S,
@@ -51,42 +73,46 @@ pub struct Notifying<S> {
 }
 
 impl<S> Notifying<S> {
-    /// Goes around `server`, with the usual [`Limits`].
+    /// Goes around `server`, with the usual [`Limits`], for a server with one session.
     pub fn new(server: S) -> Self {
         Self::with_limits(server, Limits::default())
     }
 
-    /// Goes around `server`.
+    /// Goes around `server`, for a server with one session.
     pub fn with_limits(server: S, limits: Limits) -> Self {
-        Self { server, session: Session::new(limits) }
+        Self::sharing(server, &Notifier::new(limits))
     }
 
-    /// Says which notifications the client of a session takes, for transports that have read its capabilities.
-    ///
-    /// rmcp does not keep `capabilities.notifications` of an `initialize`; requests of 2026-07-28 and later bring it
-    /// along, and need nobody to call this.
+    /// Goes around `server` for one of the sessions that share `notifier`.
+    pub fn sharing(server: S, notifier: &Notifier) -> Self {
+        Self { server, session: Session::new(notifier.clone()) }
+    }
+
+    /// What this session shares with others.
+    pub fn notifier(&self) -> &Notifier {
+        &self.session.notifier
+    }
+
+    /// Says which notifications the client of the session takes.
     pub fn declare(&self, declared: Declared) {
         self.session.declare(declared);
     }
 }
 
 impl<S: Service<RoleServer>> Notifying<S> {
-    async fn call_tool(
+    /// Hands `request` to the server as a call, whose messages say they come from `logger`.
+    async fn call(
         &self,
-        request: CallToolRequest,
+        request: ClientRequest,
         mut context: RequestContext<RoleServer>,
+        logger: &str,
     ) -> Result<ServerResult, ErrorData> {
-        if let Some(capabilities) = wire::capabilities(&context) {
-            self.session.declare(Declared::of(capabilities));
-        }
-        let session = Arc::clone(&self.session);
-        let call = CallState::of(&context, session, &request.params.name, true);
+        let call = Call::open(&context, Arc::clone(&self.session), logger);
         let call = Arc::new(call.map_err(|level| unknown_level(&level))?);
         context.extensions.insert(Arc::clone(&call));
         // Where the call is abandoned in the middle, nothing of it goes out any more.
         let _closing = Closing(&call);
-        let request = ClientRequest::CallToolRequest(request);
-        let outcome = self.server.handle_request(request, context).await;
+        let outcome = caught(self.server.handle_request(request, context)).await;
         let told = match &outcome {
             Ok(ServerResult::CallToolResult(result)) if result.is_error == Some(true) => {
                 Some(first_text(result))
@@ -96,36 +122,170 @@ impl<S: Service<RoleServer>> Notifying<S> {
         };
         let ending = match (&outcome, &told) {
             (_, Some(why)) => Ending::Failed(why),
-            (Ok(ServerResult::CallToolResult(_)), None) => Ending::Done,
-            (_, None) => Ending::Open,
+            (
+                Ok(ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_)),
+                None,
+            ) => Ending::Open,
+            (_, None) => Ending::Done,
         };
         call.end(ending).await;
         outcome
     }
 
-    async fn subscribe(
+    /// Lets the server answer to `resources/subscribe`, or answers for it where it declares that it is answered.
+    async fn follow(
         &self,
         request: ClientRequest,
         context: RequestContext<RoleServer>,
         uri: &str,
-        is_wanted: bool,
     ) -> Result<ServerResult, ErrorData> {
-        if is_wanted && !self.session.subscribe(uri) {
-            let message = format!("a session subscribes to {SUBSCRIPTIONS} resources at most");
-            return Err(ErrorData::invalid_params(message, None));
-        }
+        let followed = self.session.subscriptions(|subscriptions| subscriptions.follow(uri));
+        followed.map_err(|text| ErrorData::invalid_params(text, None))?;
         let outcome = self.server.handle_request(request, context).await;
-        let is_refused =
-            matches!(&outcome, Err(error) if error.code != ErrorCode::METHOD_NOT_FOUND);
-        if !is_wanted || is_refused {
-            self.session.unsubscribe(uri);
+        match &outcome {
+            Ok(_) => outcome,
+            Err(error) if self.answers_instead(error) => Ok(ServerResult::empty(())),
+            Err(_) => {
+                self.session.subscriptions(|subscriptions| subscriptions.unfollow(uri));
+                outcome
+            }
         }
-        if is_refused { outcome } else { Ok(ServerResult::empty(())) }
+    }
+
+    async fn unfollow(
+        &self,
+        request: ClientRequest,
+        context: RequestContext<RoleServer>,
+        uri: &str,
+    ) -> Result<ServerResult, ErrorData> {
+        self.session.subscriptions(|subscriptions| subscriptions.unfollow(uri));
+        let outcome = self.server.handle_request(request, context).await;
+        match &outcome {
+            Err(error) if self.answers_instead(error) => Ok(ServerResult::empty(())),
+            _ => outcome,
+        }
+    }
+
+    /// Whether `error` says that the server leaves subscriptions to the session, and declares them.
+    fn answers_instead(&self, error: &ErrorData) -> bool {
+        let resources = self.server.get_info().capabilities.resources;
+        error.code == ErrorCode::METHOD_NOT_FOUND
+            && resources.is_some_and(|resources| resources.subscribe == Some(true))
+    }
+
+    async fn listen(
+        &self,
+        request: ClientRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ServerResult, ErrorData> {
+        let again = (request.clone(), context.clone());
+        match self.server.handle_request(request, context).await {
+            Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                let (notifier, info) = (self.session.notifier.clone(), self.server.get_info());
+                Listening { notifier, info }.handle_request(again.0, again.1).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Carries out what narrows what is told beside the calls of a session, if `request` does.
+    fn narrow(&self, method: &str, params: Option<&Value>) -> Option<Result<Value, Refused>> {
+        match method {
+            SUBSCRIBE => Some(self.session.subscribe(params)),
+            UNSUBSCRIBE => {
+                Some(self.session.subscriptions(|subscriptions| subscriptions.unsubscribe(params)))
+            }
+            _ => None,
+        }
+    }
+
+    /// What is answered to in the same way in every era.
+    async fn pass(
+        &self,
+        request: ClientRequest,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ServerResult, ErrorData> {
+        let logger = match &request {
+            ClientRequest::CallToolRequest(request) => request.params.name.to_string(),
+            ClientRequest::GetPromptRequest(request) => request.params.name.clone(),
+            ClientRequest::ReadResourceRequest(_) => "resources/read".to_owned(),
+            ClientRequest::CompleteRequest(_) => "completion/complete".to_owned(),
+            ClientRequest::CustomRequest(request) => request.method.clone(),
+            _ => return self.server.handle_request(request, context).await,
+        };
+        self.call(request, context, &logger).await
+    }
+
+    /// What a client of 2025-11-25 and before asks, with the state of its session.
+    async fn of_session(
+        &self,
+        request: ClientRequest,
+        mut context: RequestContext<RoleServer>,
+    ) -> Result<ServerResult, ErrorData> {
+        match &request {
+            ClientRequest::InitializeRequest(_) => {
+                if let Some(declared) = context.extensions.get::<Declared>() {
+                    self.session.declare(declared.clone());
+                }
+            }
+            ClientRequest::PingRequest(_) => {}
+            _ => self.meet(&context.peer),
+        }
+        context.extensions.insert(Client::new(Arc::clone(&self.session)));
+        match request {
+            ClientRequest::SetLevelRequest(request) => {
+                let level = wire::set_level(&request.params);
+                tracing::debug!(target: crate::TARGET, %level, "the client set its level");
+                self.session.set_level(level);
+                Ok(ServerResult::empty(()))
+            }
+            ClientRequest::CustomRequest(request) if request.method == SET_LEVEL => {
+                Err(refused_level(&request))
+            }
+            ClientRequest::CustomRequest(request) => {
+                match self.narrow(&request.method, request.params.as_ref()) {
+                    Some(Ok(result)) => Ok(ServerResult::CustomResult(CustomResult::new(result))),
+                    Some(Err(refused)) => Err(ErrorData::invalid_params(refused.to_string(), None)),
+                    None => self.pass(ClientRequest::CustomRequest(request), context).await,
+                }
+            }
+            ClientRequest::SubscribeRequest(request) => {
+                let uri = request.params.uri.clone();
+                self.follow(ClientRequest::SubscribeRequest(request), context, &uri).await
+            }
+            ClientRequest::UnsubscribeRequest(request) => {
+                let uri = request.params.uri.clone();
+                self.unfollow(ClientRequest::UnsubscribeRequest(request), context, &uri).await
+            }
+            request => self.pass(request, context).await,
+        }
+    }
+
+    fn meet(&self, peer: &rmcp::Peer<RoleServer>) {
+        if self.session.meet(peer) {
+            self.session.notifier.admit(&self.session);
+        }
     }
 }
 
+/// What `work` gives, or an error if it panics.
+async fn caught(
+    work: impl Future<Output = Result<ServerResult, ErrorData>>,
+) -> Result<ServerResult, ErrorData> {
+    let mut work = pin!(work);
+    poll_fn(|context| {
+        // A future that has panicked is not polled again.
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        polled.unwrap_or_else(|_panic| {
+            tracing::error!(target: crate::TARGET, "a tool panicked");
+            Poll::Ready(Err(ErrorData::internal_error("failed unexpectedly", None)))
+        })
+    })
+    .await
+}
+
 /// Closes a call when it is dropped.
-struct Closing<'a>(&'a CallState);
+struct Closing<'a>(&'a Call);
 
 impl Drop for Closing<'_> {
     fn drop(&mut self) {
@@ -164,43 +324,20 @@ impl<S: Service<RoleServer>> Service<RoleServer> for Notifying<S> {
         request: ClientRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<ServerResult, ErrorData> {
-        let is_stateless = wire::is_stateless(&context);
-        match request {
-            ClientRequest::CallToolRequest(request) => self.call_tool(request, context).await,
-            ClientRequest::SetLevelRequest(request) if !is_stateless => {
-                let level = wire::set_level(&request.params);
-                tracing::debug!(target: crate::TARGET, %level, "the client set its level");
-                self.session.set_level(level);
-                Ok(ServerResult::empty(()))
-            }
-            ClientRequest::CustomRequest(request)
-                if !is_stateless && request.method == SET_LEVEL =>
-            {
-                Err(refused_level(&request))
-            }
-            ClientRequest::SubscribeRequest(request) if !is_stateless => {
-                let uri = request.params.uri.clone();
-                self.subscribe(ClientRequest::SubscribeRequest(request), context, &uri, true).await
-            }
-            ClientRequest::UnsubscribeRequest(request) if !is_stateless => {
-                let uri = request.params.uri.clone();
-                let request = ClientRequest::UnsubscribeRequest(request);
-                self.subscribe(request, context, &uri, false).await
-            }
-            request => {
-                let mut result = self.server.handle_request(request, context).await?;
-                match &mut result {
-                    ServerResult::InitializeResult(result) => {
-                        with_logging(&mut result.capabilities);
-                    }
-                    ServerResult::DiscoverResult(result) => {
-                        with_logging(&mut result.capabilities);
-                    }
-                    _ => {}
-                }
-                Ok(result)
-            }
+        let mut result = if !wire::is_stateless(&context) {
+            Box::pin(self.of_session(request, context)).await
+        } else if let ClientRequest::SubscriptionsListenRequest(_) = &request {
+            Box::pin(self.listen(request, context)).await
+        } else {
+            self.session.share_rate(|| self.session.notifier.rate_of(&context));
+            Box::pin(self.pass(request, context)).await
+        }?;
+        match &mut result {
+            ServerResult::InitializeResult(result) => with_logging(&mut result.capabilities),
+            ServerResult::DiscoverResult(result) => with_logging(&mut result.capabilities),
+            _ => {}
         }
+        Ok(result)
     }
 
     async fn handle_notification(
@@ -208,6 +345,16 @@ impl<S: Service<RoleServer>> Service<RoleServer> for Notifying<S> {
         notification: ClientNotification,
         context: NotificationContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        match &notification {
+            ClientNotification::InitializedNotification(_) => self.meet(&context.peer),
+            ClientNotification::CustomNotification(told) => {
+                if let Some(outcome) = self.narrow(&told.method, told.params.as_ref()) {
+                    tracing::debug!(target: crate::TARGET, ?outcome, "narrowed without an answer");
+                    return Ok(());
+                }
+            }
+            _ => {}
+        }
         self.server.handle_notification(notification, context).await
     }
 

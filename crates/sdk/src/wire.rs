@@ -25,6 +25,21 @@ const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// Where such a request has its client's capabilities.
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
+/// Longest text of a message or of a progress, in bytes; what is longer is cut.
+const TEXT_LIMIT: usize = 16 * 1024;
+
+/// Most data of a message, in bytes of JSON; of more than that only the size is told.
+const DATA_LIMIT: usize = 64 * 1024;
+
+/// Longest name of a logger, in bytes.
+const LOGGER_LIMIT: usize = 128;
+
+/// As much of `text` as `limit` bytes hold, with a mark where it is cut.
+fn cut(text: &str, limit: usize) -> String {
+    let kept = text.get(..text.floor_char_boundary(limit)).unwrap_or(text);
+    if kept.len() < text.len() { format!("{kept}…") } else { kept.to_owned() }
+}
+
 /// Whether `context` belongs to a request that says everything about its client (2026-07-28 and later).
 pub(crate) fn is_stateless(context: &RequestContext<RoleServer>) -> bool {
     context.meta.protocol_version().is_some_and(|version| version.as_str() >= STATELESS)
@@ -78,6 +93,13 @@ pub(crate) fn now() -> Timestamp {
     Timestamp::now()
 }
 
+/// A time as seconds since 1970.
+pub(crate) fn seconds(time: Timestamp) -> f64 {
+    #[expect(clippy::cast_precision_loss, reason = "milliseconds are exact for 285,000 years")]
+    let milliseconds = time.as_millisecond() as f64;
+    milliseconds / 1_000.0
+}
+
 /// `notifications/message`. `data` stands beside the text, so that neither is lost.
 pub(crate) fn message(
     level: Level,
@@ -86,10 +108,10 @@ pub(crate) fn message(
     data: Option<&Value>,
     request: Option<&RequestId>,
 ) -> ServerNotification {
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds are exact for 285,000 years")]
-    let timestamp = now().as_millisecond() as f64 / 1_000.0;
-    let own = json!({ "message": text, "timestamp": timestamp });
+    let own = json!({ "message": cut(text, TEXT_LIMIT), "timestamp": seconds(now()) });
+    let size = data.map_or(0, |data| serde_json::to_vec(data).map_or(0, |json| json.len()));
     let said = match data {
+        Some(_) if size > DATA_LIMIT => Map::from_iter([("data_bytes".to_owned(), size.into())]),
         Some(Value::Object(fields)) if !fields.contains_key("data") => {
             let (same, mut said): (Map<_, _>, Map<_, _>) =
                 fields.clone().into_iter().partition(|(name, _)| own.get(name).is_some());
@@ -107,7 +129,8 @@ pub(crate) fn message(
     }
     all.extend(said);
     let params = LoggingMessageNotificationParam::new(logging_level(level), all.into());
-    let mut notification = LoggingMessageNotification::new(params.with_logger(logger));
+    let mut notification =
+        LoggingMessageNotification::new(params.with_logger(cut(logger, LOGGER_LIMIT)));
     if let Some(request) = request {
         notification.extensions.insert(OriginatingRequestId(request.clone()));
     }
@@ -124,20 +147,23 @@ pub(crate) fn progress(
 ) -> ServerNotification {
     let mut params = ProgressNotificationParam::new(token, progress);
     params.total = total;
-    params.message = message.map(str::to_owned);
+    params.message = message.map(|message| cut(message, TEXT_LIMIT));
     let mut notification = ProgressNotification::new(params);
     notification.extensions.insert(OriginatingRequestId(request.clone()));
     ServerNotification::ProgressNotification(notification)
 }
 
-/// `notifications/resources/updated`, with the time beside the address.
-pub(crate) fn resource_updated(uri: &str, at: Timestamp) -> ServerNotification {
-    custom(Kind::ResourceUpdated, json!({ "uri": uri, "timestamp": at.to_string() }))
+/// The notification that the resource at `uri`, or the list of `kind`, has changed.
+pub(crate) fn changed(kind: Kind, uri: Option<&str>) -> ServerNotification {
+    match uri {
+        Some(uri) => resource_updated(uri, now()),
+        None => custom(kind, json!({})),
+    }
 }
 
-/// One of the notifications that say no more than that a list has changed.
-pub(crate) fn list_changed(kind: Kind) -> ServerNotification {
-    custom(kind, json!({}))
+/// `notifications/resources/updated`, with the time beside the address.
+fn resource_updated(uri: &str, at: Timestamp) -> ServerNotification {
+    custom(Kind::ResourceUpdated, json!({ "uri": uri, "timestamp": at.to_string() }))
 }
 
 /// What rmcp has no shape for, or one without all the fields.
@@ -181,7 +207,20 @@ mod tests {
         let params = json!({ "uri": "file:///a", "timestamp": "2024-01-20T10:30:00Z" });
         let expected = json!({ "method": "notifications/resources/updated", "params": params });
         assert_eq!(wire, expected);
-        let wire = serde_json::to_value(list_changed(Kind::ToolListChanged)).unwrap();
+        let wire = serde_json::to_value(changed(Kind::ToolListChanged, None)).unwrap();
         assert_eq!(wire, json!({ "method": "notifications/tools/list_changed", "params": {} }));
+    }
+    #[test]
+    fn what_is_too_much_is_cut() {
+        let text = "🔔".repeat(TEXT_LIMIT);
+        let data = json!({ "all": "x".repeat(DATA_LIMIT) });
+        let logger = "tool".repeat(100);
+        let told = message(Level::Info, &logger, &text, Some(&data), None);
+        let wire = serde_json::to_value(told).unwrap();
+        let params = &wire["params"];
+        assert_eq!(params["logger"].as_str().unwrap().len(), LOGGER_LIMIT + "…".len());
+        assert!(params["data"]["message"].as_str().unwrap().ends_with("🔔…"));
+        assert_eq!(params["data"]["data_bytes"], DATA_LIMIT + r#"{"all":""}"#.len());
+        assert!(wire.to_string().len() < TEXT_LIMIT + 1_000);
     }
 }
