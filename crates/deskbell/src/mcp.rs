@@ -7,6 +7,7 @@ pub mod profiles;
 
 mod door;
 mod resources;
+mod sessions;
 mod tools;
 
 mod caller;

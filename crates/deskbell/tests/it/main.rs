@@ -19,6 +19,7 @@ mod desktop;
 mod doors;
 mod lab;
 mod mcp_http;
+mod mcp_sessions;
 mod mcp_stdio;
 mod noise;
 mod projects;

@@ -245,18 +245,21 @@ async fn a_deleted_session_is_gone() {
 }
 
 #[tokio::test]
-async fn one_session_too_many_is_asked_to_come_later() {
+async fn the_1001st_session_takes_the_place_of_the_oldest_row_58() {
     let parts = Parts::with_channels(&[]);
-    let client = Client::new(&parts);
-    for _ in 0..mcp::http::SESSION_LIMIT {
-        assert_eq!(client.initialize().await.status, StatusCode::OK);
+    let mut client = Client::new(&parts);
+    let mut sessions = Vec::new();
+    for _ in 0..=mcp::http::Limits::default().sessions {
+        let answer = client.initialize().await;
+        assert_eq!(answer.status, StatusCode::OK);
+        sessions.push(answer.headers["mcp-session-id"].to_str().unwrap().to_owned());
     }
-    let answer = client.initialize().await;
-    answer.check_error(503, -32603);
-    assert_eq!(answer.headers["retry-after"], "60");
-    let call = json!({ "name": "notify", "arguments": { "message": "m" } });
-    let modern = client.modern("tools/call", Some("notify"), call).await;
-    assert_eq!(modern.status, StatusCode::OK, "the era without sessions goes on");
+    assert_eq!(sessions.len(), 1001);
+    for (session, status) in [(0, 404), (1, 200), (1000, 200)] {
+        client.session = Some(sessions[session].clone());
+        let answer = client.request("ping", json!({})).await;
+        assert_eq!(answer.status.as_u16(), status, "session {session}");
+    }
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ const REVISION: &str = "2025-03-26";
 
 /// Serves each of `items` as if it had come alone, and merges what they are answered with.
 pub(super) async fn serve<H: ServerHandler>(
-    service: Service<H>,
+    service: &Service<H>,
     parts: &Parts,
     items: Vec<Box<RawValue>>,
 ) -> Response {
@@ -31,7 +31,7 @@ pub(super) async fn serve<H: ServerHandler>(
     let mut streams = Vec::new();
     for item in items {
         let message = Bytes::copy_from_slice(item.get().as_bytes());
-        let response = call_one(service.clone(), parts.clone(), message).await;
+        let response = call_one(service, parts.clone(), message).await;
         match response.status() {
             StatusCode::ACCEPTED => {}
             StatusCode::OK if is_stream(&response) => {

@@ -7,8 +7,46 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use serde_json::json;
 
+use crate::mcp::sessions::{NotResumed, Refusal};
+
 /// Longest plain text of an error that is put into a JSON-RPC body, in bytes.
 const TEXT_LIMIT: usize = 4 * 1024;
+
+/// When a client that found no room for its session may ask again, in seconds.
+const RETRY_AFTER: &str = "60";
+
+impl From<Refusal> for Response {
+    fn from(refusal: Refusal) -> Self {
+        // 404 says that the session is gone and makes a client open another one, so what is wrong with an event id
+        // has other numbers. What an id was is not repeated.
+        let (status, code, text) = match refusal {
+            Refusal::NoRoom => {
+                let text = "there are as many sessions as there may be; try again later";
+                (StatusCode::SERVICE_UNAVAILABLE, -32603, text)
+            }
+            Refusal::Gone => (StatusCode::NOT_FOUND, -32600, "Not Found: Session not found"),
+            Refusal::NotResumed(NotResumed::NoId) => {
+                (StatusCode::BAD_REQUEST, -32600, "Last-Event-ID: not an id of an event")
+            }
+            Refusal::NotResumed(NotResumed::OtherSession) => {
+                (StatusCode::BAD_REQUEST, -32600, "Last-Event-ID: not an id of this session")
+            }
+            Refusal::NotResumed(NotResumed::NeverSent) => {
+                let text = "Last-Event-ID: no such event was sent in this session";
+                (StatusCode::BAD_REQUEST, -32600, text)
+            }
+            Refusal::NotResumed(NotResumed::Forgotten) => {
+                (StatusCode::GONE, -32600, "Last-Event-ID: what came after it is no longer kept")
+            }
+        };
+        let mut response = json_rpc_error(status, code, text);
+        if refusal == Refusal::NoRoom {
+            let later = HeaderValue::from_static(RETRY_AFTER);
+            response.headers_mut().insert(header::RETRY_AFTER, later);
+        }
+        response
+    }
+}
 
 /// An error with `status` that answers no request in particular.
 pub(super) fn json_rpc_error(status: StatusCode, code: i32, message: &str) -> Response {

@@ -1,0 +1,44 @@
+//! One HTTP response that reads a stream.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_util::Stream;
+use rmcp::transport::streamable_http_server::session::ServerSseMessage;
+
+use super::{session::Session, streams::Place};
+
+/// Reads one stream of a session until it ends, or until another reader takes its place.
+pub(super) struct Reader {
+    session: Arc<Session>,
+    place: Place,
+    /// The number of the event that comes first and has no message.
+    primes: Option<u64>,
+}
+
+impl Reader {
+    pub(super) const fn new(session: Arc<Session>, place: Place, primes: Option<u64>) -> Self {
+        Self { session, place, primes }
+    }
+}
+
+impl Stream for Reader {
+    type Item = ServerSseMessage;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        if let Some(number) = this.primes.take() {
+            return Poll::Ready(Some(this.session.priming(this.place.stream(), number)));
+        }
+        this.session.poll(&mut this.place, context.waker())
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.session.leave(&self.place);
+    }
+}

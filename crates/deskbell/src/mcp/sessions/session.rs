@@ -1,0 +1,460 @@
+//! One session: its client's messages go in, the server's messages come out on their streams.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Poll, Waker},
+    time::Duration,
+};
+
+use rmcp::{
+    ErrorData,
+    model::{
+        ClientJsonRpcMessage, ClientNotification, CustomNotification, GetExtensions as _,
+        ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerNotification, ServerResult,
+    },
+    transport::streamable_http_server::{SessionId, session::ServerSseMessage},
+};
+use serde_json::json;
+use tokio::{
+    sync::{Notify, mpsc, oneshot},
+    time::{Instant, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use super::{
+    Gone,
+    calls::{Calls, OPEN_LIMIT, Refused, Route},
+    event_id::{EventId, Tag},
+    reader::Reader,
+    streams::{Kind, Place, STANDALONE, Streams, Taken, Unresumable},
+};
+
+/// How many messages of a client wait until its session takes them; the next request waits in its connection.
+pub(super) const INBOX_LIMIT: usize = 64;
+
+/// When a client whose stream broke comes back.
+const RETRY: Duration = Duration::from_secs(3);
+
+/// How long a handler waits for a reader before its stream counts as stalled.
+const STALLED: Duration = Duration::from_secs(5);
+
+/// How long a session may last whose client never said that it is initialized: its answer was lost.
+const HANDSHAKE: Duration = Duration::from_secs(5 * 60);
+
+/// One session.
+pub(super) struct Session {
+    tag: Tag,
+    state: Mutex<State>,
+    /// Handlers that were held up may go on.
+    relieved: Notify,
+    /// Cancelled when the session is no longer among the sessions.
+    pub(super) gone: CancellationToken,
+}
+
+struct State {
+    streams: Streams<Arc<ServerJsonRpcMessage>>,
+    calls: Calls,
+    /// Where the client's messages go; `None` when the session ends.
+    inbox: Option<mpsc::Sender<ClientJsonRpcMessage>>,
+    opening: Option<Opening>,
+    /// Whether the client knows events without a message, which came with revision 2025-11-25.
+    is_primed: bool,
+    /// Whether the server said that it sends log messages.
+    has_logging: bool,
+    readers: usize,
+    /// When its client was last heard or answered.
+    seen: Instant,
+    /// Whether the client said anything behind its `initialize`.
+    is_greeted: bool,
+}
+
+/// The handshake, whose answer goes on no stream.
+struct Opening {
+    id: RequestId,
+    answer: oneshot::Sender<ServerJsonRpcMessage>,
+}
+
+/// A place in a session's inbox.
+type Room = mpsc::OwnedPermit<ClientJsonRpcMessage>;
+
+impl Session {
+    /// A session, and the far end of its inbox.
+    pub(super) fn new(id: &SessionId) -> (Arc<Self>, mpsc::Receiver<ClientJsonRpcMessage>) {
+        let (inbox, messages) = mpsc::channel(INBOX_LIMIT);
+        let session = Self {
+            tag: Tag::of(id),
+            state: Mutex::new(State {
+                streams: Streams::new(),
+                calls: Calls::default(),
+                inbox: Some(inbox),
+                opening: None,
+                is_primed: false,
+                has_logging: false,
+                readers: 0,
+                seen: Instant::now(),
+                is_greeted: false,
+            }),
+            relieved: Notify::new(),
+            gone: CancellationToken::new(),
+        };
+        (Arc::new(session), messages)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands over the `initialize` request and waits for its answer.
+    pub(super) async fn initialize(
+        &self,
+        message: ClientJsonRpcMessage,
+    ) -> Result<ServerJsonRpcMessage, Gone> {
+        let ClientJsonRpcMessage::Request(request) = &message else { return Err(Gone) };
+        let (answer, answered) = oneshot::channel();
+        let opening = Opening { id: request.id.clone(), answer };
+        let room = self.room().await?;
+        self.lock().opening = Some(opening);
+        room.send(message);
+        answered.await.map_err(|_closed| Gone)
+    }
+
+    /// Opens the stream of a call and hands the call over.
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        mut message: ClientJsonRpcMessage,
+    ) -> Result<Reader, Gone> {
+        let ClientJsonRpcMessage::Request(request) = &mut message else { return Err(Gone) };
+        let id = request.id.clone();
+        let unanswered = Unanswered { session: Arc::downgrade(self), id: id.clone() };
+        request.request.extensions_mut().insert(Arc::new(unanswered));
+        let room = self.room().await?;
+        // Nothing waits from here on: the client may vanish, and its call is either handed over or not at all.
+        let now = Instant::now();
+        let mut state = self.lock();
+        state.heard(now);
+        let stream = state.streams.open();
+        match state.calls.check(&id) {
+            Ok(()) => {
+                state.calls.open(&message, stream);
+                room.send(message);
+            }
+            Err(refused) => {
+                let error = ServerJsonRpcMessage::error(refused.into(), Some(id));
+                state.streams.append(stream, Arc::new(error), Kind::Answer, now);
+            }
+        }
+        let (place, _) = state.streams.read(stream).ok_or(Gone)?;
+        state.readers += 1;
+        let primes = state.is_primed.then_some(0);
+        drop(state);
+        Ok(Reader::new(Arc::clone(self), place, primes))
+    }
+
+    /// Takes a notification of the client, or its answer to a question of the server.
+    pub(super) async fn accept(&self, message: ClientJsonRpcMessage) -> Result<(), Gone> {
+        let room = self.room().await?;
+        let mut state = self.lock();
+        state.heard(Instant::now());
+        let mut woken = None;
+        match &message {
+            ClientJsonRpcMessage::Response(response) => state.calls.answered(&response.id),
+            ClientJsonRpcMessage::Error(error) => {
+                if let Some(id) = &error.id {
+                    state.calls.answered(id);
+                }
+            }
+            ClientJsonRpcMessage::Notification(notification) => {
+                // rmcp drops the answer of a call that was cancelled, so nothing else would end its stream.
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    woken = state.cut(id);
+                }
+            }
+            ClientJsonRpcMessage::Request(_) => {}
+        }
+        room.send(message);
+        drop(state);
+        wake(woken);
+        Ok(())
+    }
+
+    /// Begins to read what belongs to no call.
+    pub(super) fn listen(self: &Arc<Self>) -> Result<Reader, Gone> {
+        let mut state = self.lock();
+        if state.inbox.is_none() {
+            return Err(Gone);
+        }
+        state.heard(Instant::now());
+        let seen = state.streams.taken(STANDALONE);
+        let (place, ousted) = state.streams.read(STANDALONE).ok_or(Gone)?;
+        state.readers += 1;
+        let primes = state.is_primed.then_some(seen);
+        drop(state);
+        wake(ousted);
+        Ok(Reader::new(Arc::clone(self), place, primes))
+    }
+
+    /// Reads a stream on behind the event that a client saw last.
+    pub(super) fn resume(self: &Arc<Self>, last_event_id: &str) -> Result<Reader, NotResumed> {
+        let EventId { tag, stream, number } =
+            EventId::parse(last_event_id).ok_or(NotResumed::NoId)?;
+        if tag != self.tag {
+            return Err(NotResumed::OtherSession);
+        }
+        let mut state = self.lock();
+        let (place, ousted) = state.streams.resume(stream, number)?;
+        state.heard(Instant::now());
+        state.readers += 1;
+        drop(state);
+        wake(ousted);
+        Ok(Reader::new(Arc::clone(self), place, None))
+    }
+
+    /// Puts a message of the server on its stream. `Some` names a stream whose reader should be waited for.
+    ///
+    /// Nothing here waits, so the order of the messages is that of the service loop.
+    pub(super) fn append(&self, message: ServerJsonRpcMessage) -> Option<u64> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        if let Some(opening) = state.opening.take_if(|opening| opening.is_answered_by(&message)) {
+            state.learn(&message);
+            drop(opening.answer.send(message));
+            return None;
+        }
+        let Some(Route { stream, kind }) = state.calls.route(&message) else {
+            debug!("dropped a message of a call that has ended");
+            return None;
+        };
+        let woken = state.streams.append(stream, Arc::new(message), kind, now);
+        if kind == Kind::Answer {
+            state.seen = now;
+        }
+        let waits = kind != Kind::Answer && state.streams.holds_up(stream);
+        self.unlock(state);
+        wake(woken);
+        waits.then_some(stream)
+    }
+
+    /// Waits until the reader of a stream has caught up, or is gone, or has stalled for too long.
+    pub(super) async fn wait_for_reader(&self, stream: u64) {
+        let deadline = Instant::now() + STALLED;
+        loop {
+            let relieved = self.relieved.notified();
+            tokio::pin!(relieved);
+            // Before looking, so that a relief in between is not missed.
+            relieved.as_mut().enable();
+            if !self.lock().streams.holds_up(stream) {
+                return;
+            }
+            if timeout_at(deadline, relieved).await.is_err() {
+                self.lock().streams.stalls(stream);
+                self.relieved.notify_waiters();
+                return;
+            }
+        }
+    }
+
+    /// What the reader at `place` gets next.
+    pub(super) fn poll(&self, place: &mut Place, waker: &Waker) -> Poll<Option<ServerSseMessage>> {
+        let mut state = self.lock();
+        let polled = loop {
+            match state.streams.take(place, waker) {
+                Taken::Message(number, message) => {
+                    break Poll::Ready(Some(self.event(place.stream(), number, Some(message))));
+                }
+                Taken::Dropped { number, count } if state.has_logging => {
+                    let message = Some(Arc::new(loss(count)));
+                    break Poll::Ready(Some(self.event(place.stream(), number, message)));
+                }
+                Taken::Dropped { .. } => {}
+                Taken::Nothing => break Poll::Pending,
+                Taken::End => break Poll::Ready(None),
+            }
+        };
+        self.unlock(state);
+        polled
+    }
+
+    /// The event before all others, from whose id on its client can resume.
+    pub(super) fn priming(&self, stream: u64, number: u64) -> ServerSseMessage {
+        let mut event = self.event(stream, number, None);
+        event.retry = Some(RETRY);
+        event
+    }
+
+    fn event(
+        &self,
+        stream: u64,
+        number: u64,
+        message: Option<Arc<ServerJsonRpcMessage>>,
+    ) -> ServerSseMessage {
+        let id = EventId { tag: self.tag, stream, number };
+        let mut event = ServerSseMessage::default();
+        (event.event_id, event.message) = (Some(id.to_string()), message);
+        event
+    }
+
+    /// Takes note that a reader is gone. Its call goes on.
+    pub(super) fn leave(&self, place: &Place) {
+        let mut state = self.lock();
+        state.streams.leave(place);
+        state.readers = state.readers.saturating_sub(1);
+        state.seen = Instant::now();
+        self.unlock(state);
+    }
+
+    /// Since when the session has been of no use to anybody; `None` while a call is open or a stream is read.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let state = self.lock();
+        let is_idle = state.inbox.is_some() && state.calls.count() == 0 && state.readers == 0;
+        is_idle.then_some(state.seen)
+    }
+
+    /// Does what time asks for: forgets what ended longer ago than `kept`. True if the session has been idle for
+    /// longer than `idle`.
+    pub(super) fn age(&self, now: Instant, kept: Duration, idle: Duration) -> bool {
+        let mut state = self.lock();
+        state.streams.forget(now, kept);
+        let limit = if state.is_greeted { idle } else { idle.min(HANDSHAKE) };
+        drop(state);
+        self.idle_since().is_some_and(|since| now.duration_since(since) > limit)
+    }
+
+    /// Whether it takes no more messages.
+    pub(super) fn is_ending(&self) -> bool {
+        self.lock().inbox.is_none()
+    }
+
+    /// Ends the session: its streams end now, its service loop when its handlers have.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        state.inbox = None;
+        state.opening = None;
+        let readers = state.streams.close();
+        self.unlock(state);
+        readers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits for a place in the inbox.
+    async fn room(&self) -> Result<Room, Gone> {
+        let inbox = self.lock().inbox.clone().ok_or(Gone)?;
+        inbox.reserve_owned().await.map_err(|_closed| Gone)
+    }
+
+    /// Gives up the lock, and lets handlers go on whose reader has caught up.
+    fn unlock(&self, mut state: MutexGuard<'_, State>) {
+        let relieved = state.streams.relieved();
+        drop(state);
+        if relieved {
+            self.relieved.notify_waiters();
+        }
+    }
+
+    /// Answers a call whose handler ended without an answer.
+    fn fail(&self, id: &RequestId) {
+        warn!("a handler of an MCP call panicked");
+        let error = ErrorData::internal_error("the call failed inside the server", None);
+        self.append(ServerJsonRpcMessage::error(error, Some(id.clone())));
+    }
+}
+
+impl State {
+    fn heard(&mut self, now: Instant) {
+        (self.seen, self.is_greeted) = (now, true);
+    }
+
+    /// Ends the stream of a call without an answer.
+    fn cut(&mut self, id: &RequestId) -> Option<Waker> {
+        let stream = self.calls.end(id)?;
+        self.streams.cut(stream, Instant::now())
+    }
+
+    /// Takes from the answer to `initialize` what was agreed.
+    fn learn(&mut self, message: &ServerJsonRpcMessage) {
+        if let ServerJsonRpcMessage::Response(response) = message
+            && let ServerResult::InitializeResult(result) = &response.result
+        {
+            let version = result.protocol_version.as_str();
+            self.is_primed = version >= ProtocolVersion::V_2025_11_25.as_str();
+            self.has_logging = result.capabilities.logging.is_some();
+        }
+    }
+}
+
+impl Opening {
+    fn is_answered_by(&self, message: &ServerJsonRpcMessage) -> bool {
+        match message {
+            ServerJsonRpcMessage::Response(response) => response.id == self.id,
+            ServerJsonRpcMessage::Error(error) => error.id.as_ref() == Some(&self.id),
+            _ => false,
+        }
+    }
+}
+
+/// Goes with a call to its handler. rmcp gives no answer for a handler that panics; this one does.
+struct Unanswered {
+    session: Weak<Session>,
+    id: RequestId,
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(session) = self.session.upgrade()
+        {
+            session.fail(&self.id);
+        }
+    }
+}
+
+/// Why a stream is not resumed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::mcp) enum NotResumed {
+    /// The text is no event id.
+    NoId,
+    /// The id is of another session.
+    OtherSession,
+    /// The event has not been sent.
+    NeverSent,
+    /// The stream ended and is no longer kept.
+    Forgotten,
+}
+
+impl From<Unresumable> for NotResumed {
+    fn from(unresumable: Unresumable) -> Self {
+        match unresumable {
+            Unresumable::NeverSent => Self::NeverSent,
+            Unresumable::Forgotten => Self::Forgotten,
+        }
+    }
+}
+
+impl From<Refused> for ErrorData {
+    fn from(refused: Refused) -> Self {
+        let text = match refused {
+            Refused::InFlight => "a request with this id is open".to_owned(),
+            Refused::TooMany => format!("at most {OPEN_LIMIT} requests may be open in a session"),
+        };
+        Self::invalid_request(text, None)
+    }
+}
+
+/// What a reader gets in the place of messages that were dropped.
+fn loss(count: u64) -> ServerJsonRpcMessage {
+    let params = json!({
+        "level": "warning",
+        "logger": "deskbell",
+        "data": { "text": format!("{count} messages were dropped"), "dropped": count },
+    });
+    let note = CustomNotification::new("notifications/message", Some(params));
+    ServerJsonRpcMessage::notification(ServerNotification::CustomNotification(note))
+}
+
+fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
