@@ -4,15 +4,16 @@
 //! that was told waits for its next turn (`group_interval`), and what was told is not told again for a while
 //! (`repeat_interval`).
 
+mod digest;
+
 use std::{fmt, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use self::digest::{DIGEST_TEXTS, Digest};
 use crate::{
     delivery::DeliveryState,
     event::{Event, Kind},
-    level::Level,
-    text,
 };
 
 /// What events of one group have in common.
@@ -227,89 +228,12 @@ impl Grouped {
     }
 }
 
-/// How many different texts a digest tells; the others are counted.
-pub const DIGEST_TEXTS: usize = 200;
-
-/// The longest line of a digest of different texts, in characters.
-const LINE: usize = 500;
-
-/// Several events that are told as one message.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Digest {
-    /// How many there are.
-    pub count: u64,
-    /// How many of them are different.
-    pub different: u64,
-    /// When the first was reported.
-    pub first_at: Timestamp,
-    /// When the last was reported.
-    pub last_at: Timestamp,
-    /// The level of the most serious.
-    pub level: Level,
-    /// The latest of the different ones, at most [`DIGEST_TEXTS`], each with how many say the same, in order.
-    pub texts: Vec<(u64, Event)>,
-}
-
-impl Digest {
-    /// The headline.
-    pub(crate) fn title(&self) -> String {
-        match &self.texts[..] {
-            [(count, one)] if self.different == 1 => match &one.content.title {
-                Some(title) => format!("{count} × {}", text::one_line(title.trim())),
-                None => format!("{count} times"),
-            },
-            _ => format!("{} messages in {}", self.count, self.span()),
-        }
-    }
-
-    /// The texts, one a line with its count, unless all say the same. Where there are several projects, with its name.
-    pub(crate) fn body(&self) -> String {
-        if let [(_, one)] = &self.texts[..]
-            && self.different == 1
-        {
-            return text::clean(&one.content.text).into_owned();
-        }
-        let projects = || self.texts.iter().map(|(_, event)| event.source.project.as_deref());
-        let from_several = projects().zip(projects().skip(1)).any(|(one, next)| one != next);
-        let mut lines: Vec<String> =
-            self.texts.iter().map(|(count, event)| line(*count, event, from_several)).collect();
-        let left = self.different.saturating_sub(self.texts.len() as u64);
-        if left > 0 {
-            lines.insert(0, format!("({left} earlier ones are in the history)"));
-        }
-        lines.join("\n")
-    }
-
-    fn span(&self) -> String {
-        let seconds = self.last_at.duration_since(self.first_at).as_secs().max(1);
-        match seconds {
-            ..120 => format!("{seconds} s"),
-            120..7_200 => format!("{} min", seconds / 60),
-            _ => format!("{} h", seconds / 3_600),
-        }
-    }
-}
-
-fn line(count: u64, event: &Event, with_project: bool) -> String {
-    let folder = event.source.project.as_deref().filter(|_| with_project);
-    let name = folder.and_then(|folder| folder.rsplit(['/', '\\']).find(|part| !part.is_empty()));
-    let project = name.map(|name| format!("[{name}] ")).unwrap_or_default();
-    let title = event.content.title.as_deref().map(|title| format!("{}: ", title.trim()));
-    let said = format!("{project}{}{}", title.unwrap_or_default(), event.content.text.trim());
-    let said = text::cut(&joined(&said), LINE, text::Unit::Characters);
-    if count == 1 { said } else { format!("{count} × {said}") }
-}
-
-/// `text` on one line, with a space for each break.
-fn joined(text: &str) -> String {
-    text::clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
         event::{Content, EventIds},
+        level::Level,
         source::Source,
     };
 
@@ -446,28 +370,5 @@ mod tests {
         );
         let repeats = Grouping::of_repeats(Duration::from_mins(90), Vec::new());
         assert_eq!(repeats.to_string(), "the same again only after 1h 30m");
-    }
-
-    fn digest(texts: Vec<(u64, Event)>, more: u64) -> Digest {
-        let different = texts.len() as u64 + more;
-        let count = texts.iter().map(|(count, _)| count).sum::<u64>() + more;
-        let (first_at, last_at) = (at(0), at(150));
-        Digest { count, different, first_at, last_at, level: Level::Error, texts }
-    }
-
-    #[test]
-    fn a_digest_counts_what_is_the_same_and_lists_what_is_not() {
-        let same = digest(vec![(50, event(Some(" Build "), "it\nfailed"))], 0);
-        assert_eq!((same.title(), same.body()), ("50 × Build".to_owned(), "it\nfailed".to_owned()));
-        assert_eq!(digest(vec![(3, event(None, "x"))], 0).title(), "3 times");
-        let mixed = digest(vec![(1, event(Some("T"), "a\nb")), (2, event(None, "c"))], 7);
-        assert_eq!(mixed.title(), "10 messages in 2 min");
-        assert_eq!(mixed.body(), "(7 earlier ones are in the history)\nT: a b\n2 × c");
-        let of = |project: &str| Event {
-            source: Source { project: Some(project.to_owned()), ..Source::default() },
-            ..event(None, "done")
-        };
-        let two = digest(vec![(1, of("/home/me/shop/")), (2, of("C:\\work\\site"))], 0);
-        assert_eq!(two.body(), "[shop] done\n2 × [site] done");
     }
 }

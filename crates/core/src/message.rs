@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     attachment::Attachment,
     context::Context,
-    event::{Event, EventId, Format, Kind},
+    event::{Content, Event, EventId, Format, Kind},
     group::Digest,
     level::Level,
     link,
@@ -77,7 +77,6 @@ impl Message {
             Some(run) => Some(reported.unwrap_or_else(|| run_title(run))),
             None => reported,
         };
-        let given = event.content.link.as_deref().and_then(link::opened);
         let mut body = text::clean(&event.content.text).into_owned();
         if let Some(run) = &run {
             append_facts(&mut body, run, event.content.data.as_ref());
@@ -91,11 +90,17 @@ impl Message {
             title,
             body,
             format: event.content.format,
-            link: given.or_else(|| event.content.data.as_ref().and_then(link::named)),
+            link: Self::link_of(&event.content),
             attachments: event.content.attachments.clone(),
             run,
             data: event.content.data.clone(),
         }
+    }
+
+    /// The address that `content` gives, else the one that its data names.
+    pub(crate) fn link_of(content: &Content) -> Option<String> {
+        let given = content.link.as_deref().and_then(link::opened);
+        given.or_else(|| content.data.as_ref().and_then(link::named))
     }
 
     /// The message that tells `digest`, which `event` leads.
@@ -106,7 +111,8 @@ impl Message {
         if digest.different == 1 {
             return told;
         }
-        Self { format: Format::default(), link: None, data: None, ..told }
+        // Each line has its own.
+        Self { format: Format::default(), link: None, data: None, attachments: Vec::new(), ..told }
     }
 
     /// The title and the body as one plain text, a blank line between them.
@@ -152,10 +158,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{
-        event::{Content, EventIds},
-        run::RunStep,
-    };
+    use crate::{event::EventIds, run::RunStep};
 
     fn event(kind: Kind, title: Option<&str>, text: &str, data: Option<Value>) -> Event {
         Event {
