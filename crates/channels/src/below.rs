@@ -2,7 +2,11 @@
 
 use deskbell_core::{Message, attachment::Attachment, event::Format};
 
-use crate::{channel::ChannelKind, render::Dialect};
+use crate::{
+    channel::ChannelKind,
+    files::{ReadFile, in_words},
+    render::Dialect,
+};
 
 /// A line below the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,13 +31,24 @@ impl Line {
     /// The line for a file that stands at `url`.
     pub(crate) fn file_at(attachment: &Attachment, url: &str, format: Format) -> Self {
         let Self { shows, written } = Self::link(url, format);
-        Self { shows, written: format!("{}: {written}", name(attachment, format)) }
+        Self { shows, written: format!("{}: {written}", named(&attachment.name, format)) }
     }
 
     /// The line for a file that does not go out, with its size or the reason.
-    pub(crate) fn file(attachment: &Attachment, facts: &str, format: Format) -> Self {
-        let written = format!("{} ({facts})", name(attachment, format));
+    pub(crate) fn file(name: &str, facts: &str, format: Format) -> Self {
+        let written = format!("{} ({facts})", named(name, format));
         Self { shows: written.clone(), written }
+    }
+
+    /// The line for a file that the far end did not take.
+    pub(crate) fn refused(file: &ReadFile, error: &str, format: Format) -> Self {
+        let facts = format!("{}, not taken: {error}", in_words(file.bytes.len() as u64));
+        match format {
+            Format::Text => Self::file(&file.name, &facts, format),
+            Format::Markdown => {
+                Self::file(&file.name, &Dialect::ChatMarkdown.escaped(&facts), format)
+            }
+        }
     }
 
     /// Whether `text` says it already, and not as the start of something longer.
@@ -51,12 +66,10 @@ impl Line {
 }
 
 /// What a file is called in a text of this format.
-fn name(attachment: &Attachment, format: Format) -> String {
+fn named(name: &str, format: Format) -> String {
     match format {
-        Format::Text => format!("Attached: {}", attachment.name),
-        Format::Markdown => {
-            format!("Attached: {}", Dialect::ChatMarkdown.escaped(&attachment.name))
-        }
+        Format::Text => format!("Attached: {name}"),
+        Format::Markdown => format!("Attached: {}", Dialect::ChatMarkdown.escaped(name)),
     }
 }
 

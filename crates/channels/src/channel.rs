@@ -77,6 +77,8 @@ pub struct SendContext {
     pub arrived: Vec<Arrived>,
     /// The files to send, as [`ChannelKind::files`] says: with the last part of the text, or one in a `send` of its own.
     pub files: Vec<Arc<ReadFile>>,
+    /// What the far end gave for the text that the file follows, of those that go out after it.
+    pub told: Option<Receipt>,
     /// The time now, for signatures.
     pub now: Timestamp,
     /// How the user wants the channel to tell; the code around a channel reads it.
@@ -106,6 +108,7 @@ impl SendContext {
             earlier: Vec::new(),
             arrived: Vec::new(),
             files: Vec::new(),
+            told: None,
             now,
             manner: Manner::default(),
             timeout: Self::TIMEOUT,

@@ -12,22 +12,35 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use deskbell_core::{
     Message,
     attachment::{Attachment, FILE_LIMIT, Place},
 };
 
-use crate::{below::Line, channel::ChannelKind, manner::Manner};
+use crate::{
+    below::Line,
+    channel::{ChannelKind, SendContext},
+    manner::Manner,
+};
 
 /// How files go out with the messages of a kind, and how large one may be, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Files {
     /// Not at all: the text says what is attached.
     Not,
-    /// In the message itself, with the last part of its text. [`crate::SendContext::files`] holds them.
+    /// In the message itself, with the last part of its text, and no larger together. [`crate::SendContext::files`]
+    /// holds them.
     Within(u64),
     /// Each by a `send` of its own after the text. [`crate::SendContext::files`] holds the one then.
     After(u64),
+    /// The first pictures in the message itself, as [`Files::Within`]; no other files.
+    Pictures {
+        /// How many pictures a message takes.
+        most: usize,
+        /// How large each may be.
+        bytes: u64,
+    },
 }
 
 impl Files {
@@ -35,8 +48,17 @@ impl Files {
     const fn limit(self) -> u64 {
         match self {
             Self::Not => 0,
-            Self::Within(limit) | Self::After(limit) if limit < FILE_LIMIT => limit,
-            Self::Within(_) | Self::After(_) => FILE_LIMIT,
+            Self::Within(bytes) | Self::After(bytes) | Self::Pictures { bytes, .. } => {
+                if bytes < FILE_LIMIT { bytes } else { FILE_LIMIT }
+            }
+        }
+    }
+
+    /// How large the files of one message may be together, in bytes.
+    const fn together(self) -> u64 {
+        match self {
+            Self::Within(bytes) if bytes < TOGETHER => bytes,
+            _ => TOGETHER,
         }
     }
 }
@@ -66,6 +88,25 @@ pub struct ReadFile {
     pub bytes: Vec<u8>,
 }
 
+impl ReadFile {
+    /// Whether it is a picture that services show.
+    pub fn is_picture(&self) -> bool {
+        is_picture(&self.media_type)
+    }
+
+    /// What it holds as Base64, or its size where a preview is shown.
+    pub(crate) fn in_base64(&self, cx: &SendContext) -> String {
+        match cx.preview {
+            Some(_) => format!("[{} bytes]", self.bytes.len()),
+            None => BASE64_STANDARD.encode(&self.bytes),
+        }
+    }
+}
+
+fn is_picture(media_type: &str) -> bool {
+    matches!(media_type, "image/png" | "image/jpeg" | "image/gif")
+}
+
 impl fmt::Debug for ReadFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({} bytes)", self.name, self.bytes.len())
@@ -79,6 +120,23 @@ pub(crate) struct Gathered {
     pub(crate) files: Vec<Arc<ReadFile>>,
     /// What the text has to say.
     pub(crate) below: Vec<Line>,
+    /// Which files do not go out, and why, for whoever looks into the delivery.
+    pub(crate) without: Vec<String>,
+}
+
+/// Why a file does not go out.
+struct Left {
+    /// What the text says of it beside its name: how large it is, or what is wrong with it.
+    facts: String,
+    /// The reason.
+    why: String,
+}
+
+impl Left {
+    /// What is wrong with the file itself.
+    fn wrong(facts: String) -> Self {
+        Self { why: facts.clone(), facts }
+    }
 }
 
 /// Reads the files of `message` as far as `kind` takes them.
@@ -86,25 +144,34 @@ pub(crate) async fn gather(kind: &ChannelKind, message: &Message, manner: Manner
     if message.attachments.is_empty() {
         return Gathered::default();
     }
-    let (files, urls) = (kind.files, kind.file_urls);
+    let (files, urls, title) = (kind.files, kind.file_urls, kind.about.title);
     let attachments = message.attachments.clone();
     let format = manner.format.unwrap_or(message.format);
     let gathered = tokio::task::spawn_blocking(move || {
         let mut gathered = Gathered::default();
-        let (mut left, mut urls) = (TOGETHER, urls);
+        let (mut left, mut urls) = (files.together(), urls);
         for attachment in &attachments {
             match &attachment.place {
                 Place::Url(_) if urls > 0 => urls -= 1,
                 Place::Url(url) => gathered.below.push(Line::file_at(attachment, url, format)),
-                Place::Path(path) => match take(files, Path::new(path), attachment, left) {
-                    Ok(file) => {
-                        left = left.saturating_sub(file.bytes.len() as u64);
-                        gathered.files.push(Arc::new(file));
+                Place::Path(path) => {
+                    let taken = match room(files, gathered.files.len(), title) {
+                        Ok(()) => take(files, Path::new(path), attachment, left, title),
+                        Err(why) => {
+                            size(Path::new(path)).and_then(|facts| Err(Left { facts, why }))
+                        }
+                    };
+                    match taken {
+                        Ok(file) => {
+                            left = left.saturating_sub(file.bytes.len() as u64);
+                            gathered.files.push(Arc::new(file));
+                        }
+                        Err(Left { facts, why }) => {
+                            gathered.below.push(Line::file(&attachment.name, &facts, format));
+                            gathered.without.push(not_sent(&attachment.name, &why));
+                        }
                     }
-                    Err(why) => {
-                        gathered.below.push(Line::file(attachment, &why, format));
-                    }
-                },
+                }
             }
         }
         gathered
@@ -112,25 +179,65 @@ pub(crate) async fn gather(kind: &ChannelKind, message: &Message, manner: Manner
     gathered.await.unwrap_or_default()
 }
 
-/// The file at `path`, or in a few words how large it is or why it does not go out.
-fn take(files: Files, path: &Path, attachment: &Attachment, left: u64) -> Result<ReadFile, String> {
-    let (file, size) = open(path).map_err(|error| format!("cannot be read: {error}"))?;
-    if files == Files::Not {
-        return Err(in_words(size));
+/// What is said of a file that does not arrive.
+pub(crate) fn not_sent(name: &str, why: &str) -> String {
+    format!("`{name}` was not sent: {why}")
+}
+
+/// Whether one more file fits where `count` are in the message.
+fn room(files: Files, count: usize, title: &str) -> Result<(), String> {
+    match files {
+        Files::Not => Err(format!("{title} takes no files")),
+        Files::Pictures { most: 1, .. } if count >= 1 => {
+            Err(format!("{title} takes one picture with a message"))
+        }
+        Files::Pictures { most, .. } if count >= most => {
+            Err(format!("{title} takes {most} pictures with a message"))
+        }
+        Files::Within(_) | Files::After(_) | Files::Pictures { .. } => Ok(()),
+    }
+}
+
+/// How large the file at `path` is, for people.
+fn size(path: &Path) -> Result<String, Left> {
+    let (_, size) = open(path).map_err(unreadable)?;
+    Ok(in_words(size))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it takes what `map_err` gives")]
+fn unreadable(error: io::Error) -> Left {
+    Left::wrong(format!("cannot be read: {error}"))
+}
+
+/// The file at `path`, or why it does not go out.
+fn take(
+    files: Files,
+    path: &Path,
+    attachment: &Attachment,
+    left: u64,
+    title: &str,
+) -> Result<ReadFile, Left> {
+    let (file, size) = open(path).map_err(unreadable)?;
+    let media_type = attachment.media_type.as_deref().unwrap_or("application/octet-stream");
+    if matches!(files, Files::Pictures { .. }) && !is_picture(media_type) {
+        return Err(Left { facts: in_words(size), why: format!("{title} takes only pictures") });
+    }
+    if size == 0 && !matches!(files, Files::Within(_)) {
+        // Services take it for no file at all, or refuse it.
+        return Err(Left { facts: in_words(size), why: "it is empty".to_owned() });
     }
     let limit = files.limit().min(left);
-    let too_large = || format!("{}, too large to send", in_words(size));
+    let too_large = || Left::wrong(format!("{}, too large to send", in_words(size)));
     if size > limit {
         return Err(too_large());
     }
     let mut bytes = Vec::new();
     // One byte more, so that a file that grows meanwhile is seen to be too large.
     let read = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
-    read.map_err(|error| format!("cannot be read: {error}"))?;
+    read.map_err(unreadable)?;
     if bytes.len() as u64 > limit {
         return Err(too_large());
     }
-    let media_type = attachment.media_type.as_deref().unwrap_or("application/octet-stream");
     Ok(ReadFile { name: attachment.name.clone(), media_type: media_type.to_owned(), bytes })
 }
 
@@ -219,11 +326,36 @@ mod tests {
         let path = file.path().canonicalize().unwrap();
         let attachment =
             Attachment::new(Place::Path(path.to_str().unwrap().to_owned()), Some("a.log"), None);
-        let taken = |files, left| take(files, &path, &attachment, left);
+        let taken = |files, left| {
+            take(files, &path, &attachment, left, "Pushover").map_err(|left| (left.facts, left.why))
+        };
         assert_eq!(taken(Files::Within(3_000), 9_000).unwrap().media_type, "text/plain");
         for (files, left) in [(Files::After(1_999), 9_000), (Files::Within(3_000), 1_999)] {
-            assert_eq!(taken(files, left).unwrap_err(), "2.0 kB, too large to send");
+            assert_eq!(taken(files, left).unwrap_err().0, "2.0 kB, too large to send");
         }
-        assert_eq!(taken(Files::Not, 9_000).unwrap_err(), "2.0 kB");
+        let (facts, why) = taken(Files::Pictures { most: 1, bytes: 9_000 }, 9_000).unwrap_err();
+        assert_eq!((facts.as_str(), why.as_str()), ("2.0 kB", "Pushover takes only pictures"));
+    }
+
+    #[test]
+    fn an_empty_file_goes_out_only_within_a_message() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().canonicalize().unwrap();
+        let place = Place::Path(path.to_str().unwrap().to_owned());
+        let attachment = Attachment::new(place, Some("a.png"), None);
+        let taken = |files| take(files, &path, &attachment, 9, "ntfy").map_err(|left| left.why);
+        assert!(taken(Files::Within(9)).is_ok());
+        for files in [Files::After(9), Files::Pictures { most: 1, bytes: 9 }] {
+            assert_eq!(taken(files).unwrap_err(), "it is empty");
+        }
+    }
+
+    #[test]
+    fn a_message_takes_as_many_pictures_as_its_kind_says() {
+        let pictures = Files::Pictures { most: 4, bytes: 9 };
+        assert!(room(pictures, 3, "Mastodon").is_ok() && room(Files::After(9), 99, "").is_ok());
+        let told = room(pictures, 4, "Mastodon").unwrap_err();
+        assert_eq!(told, "Mastodon takes 4 pictures with a message");
+        assert_eq!(room(Files::Not, 0, "Gotify").unwrap_err(), "Gotify takes no files");
     }
 }

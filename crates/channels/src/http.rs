@@ -341,15 +341,31 @@ impl<'a> Request<'a> {
     pub fn file(mut self, file: &ReadFile) -> Self {
         self.sealed = Some(format!("[{} bytes]", file.bytes.len()));
         self.body.clone_from(&file.bytes);
-        self.timeout = self.timeout.saturating_add(FILE_TIME);
-        self.header(CONTENT_TYPE.as_str(), &file.media_type)
+        self.slow_for(1).header(CONTENT_TYPE.as_str(), &file.media_type)
+    }
+
+    /// Takes longer, because there are `files` in it.
+    pub fn slow_for(mut self, files: usize) -> Self {
+        let files = u32::try_from(files).unwrap_or(u32::MAX);
+        self.timeout = self.timeout.saturating_add(FILE_TIME.saturating_mul(files));
+        self
     }
 
     /// Takes `fields` and, as `part`, `file` as a form.
-    pub fn form_with_file(mut self, fields: &[(&str, &str)], part: &str, file: &ReadFile) -> Self {
-        let form = multipart::form(fields, part, file, &self.cx.uuid());
+    pub fn form_with_file(self, fields: &[(&str, &str)], part: &str, file: &ReadFile) -> Self {
+        self.form_with_files(fields, part, &[file])
+    }
+
+    /// Takes `fields` and, each as `part`, `files` as a form.
+    pub fn form_with_files(
+        mut self,
+        fields: &[(&str, &str)],
+        part: &str,
+        files: &[&ReadFile],
+    ) -> Self {
+        let form = multipart::form(fields, part, files, &self.cx.uuid());
         (self.body, self.sealed) = (form.bytes, Some(form.shown));
-        self.timeout = self.timeout.saturating_add(FILE_TIME);
+        self = self.slow_for(files.len());
         self.header(CONTENT_TYPE.as_str(), &form.content_type)
     }
 

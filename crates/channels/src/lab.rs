@@ -196,7 +196,9 @@ impl Fake {
 
     fn shape_of(&self, asked: &Asked) -> Option<&Shape> {
         let likely = self.shapes.iter().filter_map(|shape| Some((shape.likeness(asked)?, shape)));
-        likely.max_by_key(|(likeness, _)| *likeness).map(|(_, shape)| shape)
+        // A text and a file may go to one address; what a request has says which it is.
+        let fits = |shape: &Shape| shape.missing(asked).is_none();
+        likely.max_by_key(|(likeness, shape)| (*likeness, fits(shape))).map(|(_, shape)| shape)
     }
 
     /// The user's own far end takes what the user wants to send.

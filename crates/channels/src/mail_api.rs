@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     channel::{ConfigError, SendContext},
+    files::ReadFile,
     mail::{self, MailAddress},
     render::Dialect,
     targets::Targets,
@@ -55,6 +56,14 @@ macro_rules! mail_options {
 
 pub(crate) use mail_options;
 
+/// A file in a mail.
+pub(crate) struct Attached {
+    pub(crate) name: String,
+    pub(crate) media_type: String,
+    /// What it holds.
+    pub(crate) base64: String,
+}
+
 /// A mail in its parts.
 pub(crate) struct Letter<'a> {
     pub(crate) from: &'a MailAddress,
@@ -65,6 +74,7 @@ pub(crate) struct Letter<'a> {
     pub(crate) subject: String,
     pub(crate) text: String,
     pub(crate) html: String,
+    pub(crate) files: Vec<Attached>,
     /// How urgent it is, that nobody is to answer it by machine, and what run it belongs to.
     pub(crate) headers: Vec<(&'static str, String)>,
 }
@@ -85,6 +95,7 @@ impl<'a> Letter<'a> {
             subject: mail::subject(message),
             text: Dialect::Plain.body(message),
             html: mail::page(message),
+            files: cx.files.iter().map(|file| Attached::of(file, cx)).collect(),
             headers: mail::headers(message, cx, from),
         }
     }
@@ -99,6 +110,13 @@ impl<'a> Letter<'a> {
             targets.into_iter().flat_map(Targets::iter).collect()
         };
         Self { cc: all(cc), bcc: all(bcc), reply_to: all(reply_to), ..self }
+    }
+}
+
+impl Attached {
+    fn of(file: &ReadFile, cx: &SendContext) -> Self {
+        let (name, media_type) = (file.name.clone(), file.media_type.clone());
+        Self { name, media_type, base64: file.in_base64(cx) }
     }
 }
 

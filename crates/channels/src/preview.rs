@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     channel::{Channel, ChannelKind, SendContext, Transport},
     deliver::{Piece, pieces},
-    files,
+    files::{self, Gathered, ReadFile},
     http::Http,
     manner::Manner,
     secret,
@@ -104,6 +104,32 @@ pub async fn preview(
         let _told = channel.send(&message, &cx).await;
     }
     preview.written_down(kind, (!show_secrets).then(|| channel.secrets()))
+}
+
+/// What `channel` would send for `message` with `file`, secrets shown: for each `send` what it is.
+pub(crate) async fn preview_with_file(
+    kind: &ChannelKind,
+    channel: &dyn Channel,
+    message: &Message,
+    file: ReadFile,
+) -> Vec<Value> {
+    let attached = Gathered { files: vec![Arc::new(file)], ..Gathered::default() };
+    let mut shown = Vec::new();
+    for piece in pieces(kind, channel, message, &attached, Manner::default()) {
+        let preview = Preview::of(kind);
+        let Piece { target, part, message, files, .. } = piece;
+        let cx = SendContext {
+            target,
+            part,
+            files,
+            preview: Some(preview.clone()),
+            ..SendContext::new(delivery(&message), message.at, Http::default())
+        };
+        // As above.
+        let _told = channel.send(&message, &cx).await;
+        shown.push(preview.written_down(kind, None));
+    }
+    shown
 }
 
 /// What `channel` would send to put `message` in the place of the one with the receipt `earlier`, secrets shown.

@@ -9,6 +9,8 @@
 mod declaration;
 #[path = "conformance/failures.rs"]
 mod failures;
+#[path = "conformance/files.rs"]
+mod files;
 #[path = "conformance/hiding.rs"]
 mod hiding;
 #[path = "conformance/requests.rs"]
@@ -18,7 +20,9 @@ mod sample;
 mod stand_in;
 
 use deskbell_channels::{
-    ChannelKind, Transport, kinds,
+    ChannelKind, Transport,
+    files::Files,
+    kinds,
     verdict::{Success, Wait},
 };
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -42,6 +46,8 @@ enum For {
     Limited,
     /// Those that tell a run as one message, by HTTP.
     Edits,
+    /// Those that take files, by HTTP.
+    Files,
     /// Those that addresses stand for.
     Urls,
 }
@@ -73,7 +79,13 @@ const CHECKS: &[(&str, For, Check)] = &[
     ("long_text_stays_within_limits", For::Limited, requests::long_text_stays_within_limits),
     ("long_text_goes_out_whole", For::All, requests::long_text_goes_out_whole),
     ("a_link_is_told_however_long_the_text_is", For::All, requests::a_link_is_told),
-    ("attachments_are_told", For::All, requests::attachments_are_told),
+    ("attachments_are_told", For::All, files::attachments_are_told),
+    ("a_file_that_is_refused_is_told", For::Files, files::a_file_that_is_refused_is_told),
+    (
+        "a_file_that_cannot_go_now_is_temporary",
+        For::Files,
+        files::a_file_that_cannot_go_now_is_temporary,
+    ),
     (
         "a_step_takes_the_place_of_the_last",
         For::Edits,
@@ -114,6 +126,7 @@ impl For {
             (Self::Waits, Transport::Http { verdict, .. }) => !matches!(verdict.wait, Wait::Header),
             (Self::Limited, _) => about.limits.body < usize::MAX,
             (Self::Edits, Transport::Http { .. }) => about.edits,
+            (Self::Files, Transport::Http { .. }) => kind.files != Files::Not,
             (Self::Urls, _) => kind.urls.is_some(),
             _ => false,
         }

@@ -69,6 +69,10 @@ impl Attachment {
             Place::Path(path) if path.len() > PATH_LIMIT => {
                 Err(Invalid::too_long(&format!("{field}.path"), path.len(), PATH_LIMIT, "bytes"))
             }
+            Place::Path(path) if path.contains('\0') => {
+                let expected = "a path without a null character";
+                Err(Invalid::text(&format!("{field}.path"), path, expected))
+            }
             Place::Path(path) if !std::path::Path::new(path).is_absolute() => {
                 Err(Invalid::text(&format!("{field}.path"), path, "an absolute path"))
             }
@@ -146,13 +150,14 @@ mod tests {
     fn wrong_attachments_are_refused_by_field() {
         #[track_caller]
         fn check(place: Place, media_type: Option<&str>, field: Option<&str>) {
-            let refusal = Attachment::new(place, None, media_type).check("attachments.0");
+            let refusal = Attachment::new(place, None, media_type).check("attachments[0]");
             assert_eq!(refusal.err().map(|refusal| refusal.field).as_deref(), field);
         }
         check(url("https://h/a"), Some("image/png"), None);
-        check(url("file:///etc/passwd"), None, Some("attachments.0.url"));
+        check(url("file:///etc/passwd"), None, Some("attachments[0].url"));
         check(path("/etc/hostname"), None, None);
-        check(path("etc/hostname"), None, Some("attachments.0.path"));
-        check(path("/a"), Some("text/plain\r\nx: y"), Some("attachments.0.media_type"));
+        check(path("/etc/host\0name"), None, Some("attachments[0].path"));
+        check(path("etc/hostname"), None, Some("attachments[0].path"));
+        check(path("/a"), Some("text/plain\r\nx: y"), Some("attachments[0].media_type"));
     }
 }

@@ -182,8 +182,13 @@ impl Mark {
 /// What an attempt came to, as the journal keeps it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The far end took it: its pieces, for each place of the channel one for each part.
-    Sent(Vec<Arrived>),
+    /// The far end took it.
+    Sent {
+        /// Its pieces, for each place of the channel one for each part.
+        arrived: Vec<Arrived>,
+        /// What of it did not arrive, such as a file, in words.
+        without: Option<String>,
+    },
     /// It failed and is tried again at `at`.
     RetryAt {
         /// When to try again.

@@ -134,7 +134,7 @@ impl Content {
             return Err(Invalid::value("attachments", given, expected));
         }
         for (index, attachment) in self.attachments.iter().enumerate() {
-            attachment.check(&format!("attachments.{index}"))?;
+            attachment.check(&format!("attachments[{index}]"))?;
         }
         self.data.as_ref().map_or(Ok(()), check_data)
     }

@@ -322,6 +322,7 @@ async fn pipeline(journal: &Arc<SqliteJournal>) {
 
 fn sent(due: Due) -> Write {
     let receipt = Receipt { message_id: Some("1790000000.123456".to_owned()) };
-    let outcome = Outcome::Sent(vec![Arrived { receipt, ..Arrived::default() }]);
+    let arrived = vec![Arrived { receipt, ..Arrived::default() }];
+    let outcome = Outcome::Sent { arrived, without: None };
     Write::Outcome { delivery: due.id, attempt: due.attempt, at: now(), outcome }
 }

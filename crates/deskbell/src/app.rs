@@ -11,7 +11,7 @@ use crate::{
     channel_set::{self, ChannelSet},
     config::{self, Config, load::Sources},
     dispatch::{self, Health},
-    intake::Intake,
+    intake::{Intake, OwnFiles},
     journal::Journal,
     live::Live,
     projects::Projects,
@@ -77,6 +77,7 @@ impl App {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         let snoozes = Snoozes::open(sources.paths.snoozed());
+        let own_files = OwnFiles::of(&sources.paths, sources.config_sh.clone());
         let projects = Projects::new(sources.clone());
         let config = config::watch::follow(sources, config, &tasks, stop.clone());
         let (channels, rules) = channel_set::follow(config.clone(), &tasks, stop.clone());
@@ -100,7 +101,8 @@ impl App {
         let live = Live::new(Arc::clone(&journal), &tasks, streams.clone());
         let intake = Intake::new(Arc::clone(&journal), Arc::clone(&clock), rules, config.clone())
             .with_projects(projects)
-            .with_snoozes(snoozes.follow());
+            .with_snoozes(snoozes.follow())
+            .with_own_files(own_files);
         let started_at = clock.now();
         let app = Arc::new(Self {
             clock,

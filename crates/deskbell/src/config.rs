@@ -198,6 +198,8 @@ pub struct ServeOptions {
     pub allowed_origins: Vec<String>,
     /// Whether loopback needs no token.
     pub anonymous_loopback: bool,
+    /// Whether the user's own token may attach files of this machine.
+    pub attach_files: bool,
 }
 
 impl std::fmt::Debug for ServeOptions {

@@ -1,5 +1,6 @@
 //! The only way in: checks a report, decides what it changes and where it goes, and answers once it is durable.
 
+mod own_files;
 pub mod timestamp;
 
 use std::{
@@ -22,6 +23,7 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 use uuid::Uuid;
 
+pub use self::own_files::OwnFiles;
 use crate::{
     config::{Config, Problem, load::Project},
     crash_point::{self, Point},
@@ -116,6 +118,7 @@ pub struct Intake {
     config: watch::Receiver<Arc<Config>>,
     projects: Option<Projects>,
     snoozed: Option<watch::Receiver<Arc<Snoozed>>>,
+    own_files: OwnFiles,
     ids: Mutex<EventIds>,
     run_locks: [tokio::sync::Mutex<()>; RUN_LOCKS],
 }
@@ -136,6 +139,7 @@ impl Intake {
             config,
             projects: None,
             snoozed: None,
+            own_files: OwnFiles::default(),
             ids: Mutex::default(),
             run_locks,
         }
@@ -153,12 +157,19 @@ impl Intake {
         Self { snoozed: Some(snoozed), ..self }
     }
 
+    /// The same intake, which takes none of `own_files`.
+    #[must_use]
+    pub fn with_own_files(self, own_files: OwnFiles) -> Self {
+        Self { own_files, ..self }
+    }
+
     /// Accepts `report`: when this returns `Ok`, the event and its deliveries are safe on disk.
     ///
     /// # Errors
     /// Says which field is wrong, why a step does not fit its run, or why the journal could not keep it.
     pub async fn accept(&self, mut report: Report) -> Result<Accepted, Refusal> {
         report.content.check(report.text_field)?;
+        self.own_files.refuse(&report.content.attachments).await?;
         report.source = report.source.cleaned();
         let mut rules = self.rules_from(report.folder.as_deref()).await;
         if report.at_once {

@@ -324,7 +324,7 @@ pub struct AttemptRecord {
     pub number: u32,
     /// When its outcome was known.
     pub at: Timestamp,
-    /// What went wrong; `None` means that the far end took it.
+    /// What went wrong; of a delivery that was sent, what of it did not arrive. `None` means that the far end took all of it.
     pub error: Option<String>,
 }
 

@@ -32,6 +32,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Brevo>(About {
         to = ["ada@example.com", "Grace <grace@example.com>"]
     "#,
 })
+// 20 MB for the whole mail, in which three bytes of a file are four. Which sorts of files it takes, it says.
+.with_files(Files::Within(14_000_000))
 .with_urls(Urls {
     schemes: &["brevo"],
     examples: &[
@@ -71,6 +73,8 @@ impl Channel for Brevo {
         let letter = self.letter(message, cx);
         // No `idempotencyKey`: Brevo refuses a repeat without saying whether the first one was sent.
         let headers: BTreeMap<_, _> = letter.headers.iter().cloned().collect();
+        let files = letter.files.iter();
+        let files = files.map(|file| json!({ "name": file.name, "content": file.base64 }));
         let mail = json!({
             "sender": object(letter.from),
             "to": objects(&letter.to),
@@ -81,10 +85,12 @@ impl Channel for Brevo {
             "textContent": letter.text,
             "htmlContent": letter.html,
             "headers": headers,
+            "attachment": files.collect::<Vec<_>>(),
         });
         let server =
             Address::parse("https://api.brevo.com/v3/smtp/email").expect("a constant address");
         let request = cx.post(&server).header("api-key", self.token.expose());
+        let request = request.slow_for(cx.files.len());
         request.header("accept", "application/json").json(&compact(mail)).delivered(&KIND).await
     }
 }

@@ -30,6 +30,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Mailgun>(About {
         to = ["ada@example.com", "Grace <grace@example.com>"]
     "#,
 })
+// 25 MB for the whole mail.
+.with_files(Files::Within(18_000_000))
 .with_urls(Urls {
     schemes: &["mailgun"],
     examples: &[
@@ -146,6 +148,12 @@ impl Channel for Mailgun {
         fields.extend(headers.iter().map(|(name, value)| (name.as_str(), *value)));
         fields.retain(|(_, value)| !value.is_empty());
         let request = cx.post(&self.region.server().at(&["v3", &self.domain, "messages"]));
-        request.basic("api", &self.token).form(&fields).delivered(&KIND).await
+        let request = request.basic("api", &self.token);
+        let files: Vec<_> = cx.files.iter().map(|file| &**file).collect();
+        let request = match files.is_empty() {
+            true => request.form(&fields),
+            false => request.form_with_files(&fields, "attachment", &files),
+        };
+        request.delivered(&KIND).await
     }
 }

@@ -29,6 +29,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Mastodon>(About {
         to = ["@ada@example.org"]
     "#,
 })
+// 8 MB on older servers.
+.with_files(Files::Pictures { most: 4, bytes: 8_000_000 })
 .with_urls(Urls {
     schemes: &["mastodon", "mastodons", "toot", "toots"],
     examples: &[
@@ -41,7 +43,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Mastodon>(About {
 
 /// Posts from a Mastodon account, to some people or to all.
 ///
-/// 1. In the account's preferences, under "Development", make an application with the scope `write:statuses`.
+/// 1. In the account's preferences, under "Development", make an application with the scope `write:statuses` and, for
+///    attached pictures, `write:media`.
 /// 2. Set `token` to its access token and `server` to the address of the server.
 /// 3. Set `to` to the readers; without them set `visibility`, and mind who can read the posts then.
 ///
@@ -122,8 +125,15 @@ impl Channel for Mastodon {
         let status =
             if self.to.is_empty() { text } else { format!("{} {text}", self.to.join(" ")) };
         let statuses = self.server.at(&["api", "v1", "statuses"]);
+        let mut pictures = Vec::new();
+        for picture in &cx.files {
+            let media = cx.post(&self.server.at(&["api", "v2", "media"])).bearer(Some(&self.token));
+            let media = media.form_with_file(&[], "file", picture).delivered(&KIND).await?;
+            pictures.extend(media.message_id);
+        }
         let mut body = json!({
             "status": status,
+            "media_ids": (!pictures.is_empty()).then_some(pictures),
             "spoiler_text": self.spoiler,
             "language": self.language,
         });

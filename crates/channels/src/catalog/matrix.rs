@@ -3,15 +3,17 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use deskbell_core::attachment::FILE_LIMIT;
+
 use super::matrix_webhook;
-use crate::prelude::*;
+use crate::{files::ReadFile, prelude::*};
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Matrix>(About {
     name: "matrix",
     title: "Matrix",
     docs: "https://spec.matrix.org/latest/client-server-api/#put_matrixclientv3roomsroomidsendeventtypetxnid",
     transport: Transport::Http {
-        accepted: r#"{"event_id":"$4711abc","room_id":"!abc:example.org","user_id":"@bell:example.org","access_token":"a-token"}"#,
+        accepted: r#"{"event_id":"$4711abc","room_id":"!abc:example.org","user_id":"@bell:example.org","access_token":"a-token","content_uri":"mxc://example.org/AQwafuaFswefuhsfAFAgsw"}"#,
         verdict: Verdict {
             code: Some("/errcode"),
             reason: &["/error"],
@@ -39,6 +41,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Matrix>(About {
         room = "!OEassajhhkcDTRkHXP:example.org"
     "#,
 })
+// Servers set it, to 50 MB or more as a rule.
+.with_files(Files::After(FILE_LIMIT))
 .with_urls(Urls {
     schemes: &["matrix", "matrixs"],
     claims: |url| !matrix_webhook::is_webhook(url),
@@ -186,7 +190,10 @@ impl Channel for Matrix {
             (session, id)
         };
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.as_deref());
-        let content = self.content(message, earlier);
+        let content = match cx.files.first() {
+            Some(file) => session.upload(file, cx).await?,
+            None => self.content(message, earlier),
+        };
         let mut reply = session.send(&id, &content, cx).await?;
         let answer = reply.json().unwrap_or_default();
         let error = answer.pointer("/errcode").and_then(Value::as_str);
@@ -211,6 +218,8 @@ impl Channel for Matrix {
 struct Session {
     /// The address of its interface.
     client: Address,
+    /// The address of its files.
+    media: Address,
     token: Secret,
 }
 
@@ -226,6 +235,27 @@ impl Session {
         let id = if cx.edit.is_some() { format!("{}.edit", cx.id()) } else { cx.id() };
         let address = self.client.at(&["rooms", room, "send", "m.room.message", &id]);
         cx.put(&address).bearer(Some(&self.token)).json(content).answered().await
+    }
+
+    /// Uploads `file`, and gives the message that shows it.
+    async fn upload(&self, file: &ReadFile, cx: &SendContext) -> Result<Value, SendError> {
+        let address = self.media.at(&["upload"]).with("filename", &file.name);
+        let request = cx.post(&address).bearer(Some(&self.token)).file(file);
+        let place = found("/content_uri", &request.answered().await?)?;
+        let kind = match file.media_type.split('/').next() {
+            Some("image") => "m.image",
+            Some("video") => "m.video",
+            Some("audio") => "m.audio",
+            _ => "m.file",
+        };
+        Ok(json!({
+            "msgtype": kind,
+            "body": file.name,
+            "filename": file.name,
+            "url": place,
+            "info": { "mimetype": file.media_type, "size": file.bytes.len() },
+            "m.mentions": {},
+        }))
     }
 
     /// Joins a room and gives its id.
@@ -257,10 +287,12 @@ impl Matrix {
     }
 
     async fn session(&self, cx: &SendContext) -> Result<Session, SendError> {
-        let client = self.server(cx).await?.at(&["_matrix", "client", "v3"]);
+        let server = self.server(cx).await?;
+        let client = server.at(&["_matrix", "client", "v3"]);
+        let media = server.at(&["_matrix", "media", "v3"]);
         let known = self.token.clone().or_else(|| self.known().token.clone());
         if let Some(token) = known {
-            return Ok(Session { client, token });
+            return Ok(Session { client, media, token });
         }
         let login = json!({
             "type": "m.login.password",
@@ -273,7 +305,7 @@ impl Matrix {
         let reply = cx.post(&client.at(&["login"])).json(&login).answered().await?;
         let token = Secret::from(found("/access_token", &reply)?);
         self.known().token = Some(token.clone());
-        Ok(Session { client, token })
+        Ok(Session { client, media, token })
     }
 
     async fn server(&self, cx: &SendContext) -> Result<Address, SendError> {

@@ -1,5 +1,8 @@
+use deskbell_core::attachment::FILE_LIMIT;
+
 use crate::{
     catalog::mattermost_webhook::{self, channels, priority},
+    files::ReadFile,
     prelude::*,
 };
 
@@ -8,7 +11,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<MattermostBot>(About {
     title: "Mattermost",
     docs: "https://developers.mattermost.com/api-documentation/#/operations/CreatePost",
     transport: Transport::Http {
-        accepted: r#"{"id":"p1kdqz8h7tfxipbq8jhm3n9wra"}"#,
+        accepted: r#"{"id":"p1kdqz8h7tfxipbq8jhm3n9wra","file_infos":[{"id":"6x3m8ipyrbghjpfz3kygm1ah8c"}]}"#,
         verdict: Verdict {
             code: Some("/status_code"),
             reason: &["/message"],
@@ -34,6 +37,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<MattermostBot>(About {
         channel = "4yxs6krpqfrxdyxkkh4ffzmpzw"
     "#,
 })
+// 100 MB unless the server says otherwise.
+.with_files(Files::After(FILE_LIMIT))
 .with_urls(Urls {
     schemes: &["mmost", "mmosts"],
     claims: mattermost_webhook::is_bot,
@@ -115,11 +120,18 @@ impl Channel for MattermostBot {
             let edit = cx.put(&posts.at(&[id, "patch"])).bearer(Some(&self.token));
             return edit.json(&json!({ "message": text })).delivered(&KIND).await;
         }
-        // Answers in a thread cannot be marked.
-        let priority = priority(message.level).filter(|_| self.priority && self.thread.is_none());
+        let channel = self.channel_id(cx).await?;
+        let file = match cx.files.first() {
+            Some(file) => Some(self.upload(file, &channel, cx).await?),
+            None => None,
+        };
+        // Answers in a thread cannot be marked, and a file is no news of its own.
+        let priority = priority(message.level)
+            .filter(|_| self.priority && self.thread.is_none() && file.is_none());
         let post = json!({
-            "channel_id": self.channel_id(cx).await?,
-            "message": text,
+            "channel_id": channel,
+            "message": if file.is_some() { "" } else { &text },
+            "file_ids": file.map(|file| [file]),
             "root_id": self.thread,
             "metadata": priority.map(|priority| json!({ "priority": { "priority": priority } })),
             // A repeat within half a minute gets the message that is there.
@@ -131,6 +143,22 @@ impl Channel for MattermostBot {
 }
 
 impl MattermostBot {
+    /// Uploads `file` and gives its id.
+    async fn upload(
+        &self,
+        file: &ReadFile,
+        channel: &str,
+        cx: &SendContext,
+    ) -> Result<String, SendError> {
+        let files = self.server.at(&["api", "v4", "files"]);
+        let address = files.with("channel_id", channel).with("filename", &file.name);
+        let reply = cx.post(&address).bearer(Some(&self.token)).file(file).answered().await?;
+        let id = Some("/file_infos/0/id");
+        let verdict =
+            Verdict { success: Success::Present("/file_infos/0/id"), id, ..*KIND.verdict() };
+        Ok(verdict.judge(KIND.about.title, &reply)?.message_id.unwrap_or_default())
+    }
+
     /// The id of the channel that this attempt is for; of a name the server knows it.
     async fn channel_id(&self, cx: &SendContext) -> Result<String, SendError> {
         let channel = self.channel.at(cx);

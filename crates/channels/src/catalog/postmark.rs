@@ -39,6 +39,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Postmark>(About {
         to = ["ada@example.com", "Grace <grace@example.com>"]
     "#,
 })
+// 10 MB for the whole mail, in which three bytes of a file are four.
+.with_files(Files::Within(7_000_000))
 .with_urls(Urls {
     schemes: &["postmark"],
     examples: &[
@@ -72,6 +74,9 @@ impl Channel for Postmark {
             letter.headers.iter().map(|(name, value)| json!({ "Name": name, "Value": value }));
         let joined =
             |addresses: &[_]| Some(texts(addresses).join(",")).filter(|all| !all.is_empty());
+        let files = letter.files.iter().map(|file| {
+            json!({ "Name": file.name, "ContentType": file.media_type, "Content": file.base64 })
+        });
         let mail = json!({
             "From": letter.from.to_string(),
             "To": joined(&letter.to),
@@ -83,10 +88,12 @@ impl Channel for Postmark {
             "HtmlBody": letter.html,
             "MessageStream": self.stream,
             "Headers": headers.collect::<Vec<_>>(),
+            "Attachments": files.collect::<Vec<_>>(),
         });
         let server =
             Address::parse("https://api.postmarkapp.com/email").expect("a constant address");
         let request = cx.post(&server).header("x-postmark-server-token", self.token.expose());
+        let request = request.slow_for(cx.files.len());
         request.header("accept", "application/json").json(&compact(mail)).delivered(&KIND).await
     }
 }

@@ -27,6 +27,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Pushover>(About {
         user = "uQiRzpo4DXghDmr9QzzfQu27cmVRsG"
     "#,
 })
+.with_files(Files::Pictures { most: 1, bytes: 5 * 1024 * 1024 })
 .with_links_up_to(URL_LIMIT)
 .with_urls(Urls {
     schemes: &["pover"],
@@ -46,6 +47,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Pushover>(About {
 ///
 /// From the level `critical` on, a message repeats every `retry` seconds until somebody confirms it in the app, for
 /// `expire` seconds at most.
+/// The first picture that is attached is shown.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Pushover {
@@ -184,6 +186,10 @@ impl Channel for Pushover {
             fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
         let address =
             Address::parse("https://api.pushover.net/1/messages.json").expect("a constant address");
-        cx.post(&address).form(&fields).delivered(&KIND).await
+        let request = match cx.files.first() {
+            Some(picture) => cx.post(&address).form_with_file(&fields, "attachment", picture),
+            None => cx.post(&address).form(&fields),
+        };
+        request.delivered(&KIND).await
     }
 }

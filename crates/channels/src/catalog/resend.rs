@@ -38,6 +38,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Resend>(About {
         to = ["ada@example.com", "Grace <grace@example.com>"]
     "#,
 })
+// 40 MB for the whole mail, in which three bytes of a file are four.
+.with_files(Files::Within(25_000_000))
 .with_urls(Urls {
     schemes: &["resend"],
     examples: &[
@@ -68,6 +70,9 @@ impl Channel for Resend {
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
         let letter = self.letter(message, cx);
         let headers: BTreeMap<_, _> = letter.headers.iter().cloned().collect();
+        let files = letter.files.iter().map(|file| {
+            json!({ "filename": file.name, "content_type": file.media_type, "content": file.base64 })
+        });
         let mail = json!({
             "from": letter.from.to_string(),
             "to": texts(&letter.to),
@@ -78,9 +83,10 @@ impl Channel for Resend {
             "text": letter.text,
             "html": letter.html,
             "headers": headers,
+            "attachments": files.collect::<Vec<_>>(),
         });
         let server = Address::parse("https://api.resend.com/emails").expect("a constant address");
-        let request = cx.post(&server).bearer(Some(&self.token));
+        let request = cx.post(&server).bearer(Some(&self.token)).slow_for(cx.files.len());
         request.header("idempotency-key", &cx.id()).json(&compact(mail)).delivered(&KIND).await
     }
 }

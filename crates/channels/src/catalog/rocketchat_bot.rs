@@ -1,7 +1,10 @@
 use std::sync::{Mutex, PoisonError};
 
+use deskbell_core::attachment::FILE_LIMIT;
+
 use crate::{
     catalog::rocketchat_webhook::{self, is_webhook},
+    files::ReadFile,
     prelude::*,
 };
 
@@ -10,7 +13,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<RocketChatBot>(About {
     title: "Rocket.Chat",
     docs: "https://developer.rocket.chat/apidocs/post-message",
     transport: Transport::Http {
-        accepted: r#"{"success":true,"message":{"_id":"jC9chsFddTvsbFQG7","rid":"GENERAL"},"status":"success","data":{"authToken":"a-token","userId":"a-user"}}"#,
+        accepted: r#"{"success":true,"message":{"_id":"jC9chsFddTvsbFQG7","rid":"GENERAL"},"file":{"_id":"69424442ddfe6ceaf280f93f"},"status":"success","data":{"authToken":"a-token","userId":"a-user"}}"#,
         verdict: Verdict { id: Some("/message/_id"), ..rocketchat_webhook::VERDICT },
         refusals: &[
             Refusal::permanent(401, r#"{"status":"error","message":"You must be logged in to do this."}"#),
@@ -29,6 +32,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<RocketChatBot>(About {
         channel = "#builds"
     "##,
 })
+// 100 MB unless the server says otherwise.
+.with_files(Files::After(FILE_LIMIT))
 .with_urls(Urls {
     schemes: &["rocket", "rockets"],
     claims: |url| !is_webhook(url),
@@ -115,8 +120,11 @@ impl Channel for RocketChatBot {
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
         let login = self.login(cx).await?;
-        let text = KIND.about.dialect.titled(message);
         let channel = self.channel.at(cx).as_str();
+        if let Some(file) = cx.files.first() {
+            return self.hand_over(file, channel, &login, cx).await;
+        }
+        let text = KIND.about.dialect.titled(message);
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.as_deref());
         let (method, body) = if let Some(id) = earlier {
             let (room, id) = id.rsplit_once(':').unwrap_or((channel, id));
@@ -126,9 +134,7 @@ impl Channel for RocketChatBot {
             let room = if by_name { "channel" } else { "roomId" };
             ("chat.postMessage", json!({ room: channel, "text": text, "tmid": self.thread }))
         };
-        let request = cx.post(&self.server.at(&["api", "v1", method]));
-        let request = request.header("x-user-id", &login.user_id);
-        let request = request.header("x-auth-token", login.token.expose());
+        let request = self.request(&[method], &login, cx);
         let reply = request.json_without_nulls(body).answered().await?;
         if reply.status() == 401 && self.forget() {
             return Err(SendError::temporary("Rocket.Chat ended the session; it is opened anew"));
@@ -143,6 +149,31 @@ impl Channel for RocketChatBot {
 }
 
 impl RocketChatBot {
+    fn request<'a>(&self, method: &[&str], login: &Login, cx: &'a SendContext) -> Request<'a> {
+        let request = cx.post(&self.server.at(&["api", "v1"]).at(method));
+        let request = request.header("x-user-id", &login.user_id);
+        request.header("x-auth-token", login.token.expose())
+    }
+
+    /// Uploads `file` and shows it in the room. Servers before 6.10 cannot.
+    async fn hand_over(
+        &self,
+        file: &ReadFile,
+        channel: &str,
+        login: &Login,
+        cx: &SendContext,
+    ) -> Result<Receipt, SendError> {
+        // Only an id names a room here; the answer to the text told it.
+        let told = cx.told.as_ref().and_then(|told| told.message_id.as_deref());
+        let room = told.and_then(|told| told.rsplit_once(':')).map_or(channel, |(room, _)| room);
+        let upload = self.request(&["rooms.media", room], login, cx);
+        let reply = upload.form_with_file(&[], "file", file).answered().await?;
+        let verdict = Verdict { id: Some("/file/_id"), ..*KIND.verdict() };
+        let id = verdict.judge(KIND.about.title, &reply)?.message_id.unwrap_or_default();
+        let confirm = self.request(&["rooms.mediaConfirm", room, &id], login, cx);
+        confirm.json_without_nulls(json!({ "tmid": self.thread })).delivered(&KIND).await
+    }
+
     async fn login(&self, cx: &SendContext) -> Result<Login, SendError> {
         if let (Some(user_id), Some(token)) = (&self.user_id, &self.token) {
             return Ok(Login { user_id: user_id.clone(), token: token.clone() });

@@ -33,6 +33,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<SendGrid>(About {
         to = ["ada@example.com", "Grace <grace@example.com>"]
     "#,
 })
+// 30 MB for the whole mail, in which three bytes of a file are four.
+.with_files(Files::Within(20_000_000))
 .with_urls(Urls {
     schemes: &["sendgrid"],
     examples: &[
@@ -112,6 +114,14 @@ impl Channel for SendGrid {
             "dynamic_template_data": data,
         });
         let headers: BTreeMap<_, _> = letter.headers.iter().cloned().collect();
+        let files = letter.files.iter().map(|file| {
+            json!({
+                "content": file.base64,
+                "type": file.media_type,
+                "filename": file.name,
+                "disposition": "attachment",
+            })
+        });
         let mail = json!({
             "personalizations": [compact(readers)],
             "from": object(letter.from),
@@ -122,10 +132,12 @@ impl Channel for SendGrid {
                 { "type": "text/plain", "value": letter.text },
                 { "type": "text/html", "value": letter.html },
             ],
+            "attachments": files.collect::<Vec<_>>(),
             "headers": headers,
             "template_id": self.template,
         });
         let request = cx.post(&self.region.server().at(&["v3", "mail", "send"]));
-        request.bearer(Some(&self.token)).json(&compact(mail)).delivered(&KIND).await
+        let request = request.bearer(Some(&self.token)).slow_for(cx.files.len());
+        request.json(&compact(mail)).delivered(&KIND).await
     }
 }

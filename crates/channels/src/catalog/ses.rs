@@ -29,6 +29,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ses>(About {
         to = ["ada@example.com", "Grace <grace@example.com>"]
     "#,
 })
+// 40 MB for the whole mail, in which three bytes of a file are four.
+.with_files(Files::Within(25_000_000))
 .with_urls(Urls {
     schemes: &["ses"],
     examples: &[
@@ -97,6 +99,22 @@ impl Channel for Ses {
         let part = |text: &str| json!({ "Data": text, "Charset": "UTF-8" });
         let headers = letter.headers.iter();
         let headers = headers.map(|(name, value)| json!({ "Name": name, "Value": value }));
+        let files = letter.files.iter().map(|file| {
+            json!({
+                "FileName": file.name,
+                "ContentType": file.media_type,
+                "ContentDisposition": "ATTACHMENT",
+                // In the mail that SES writes; `SEVEN_BIT` is what it takes without it.
+                "ContentTransferEncoding": "BASE64",
+                "RawContent": file.base64,
+            })
+        });
+        let simple = json!({
+            "Subject": part(&letter.subject),
+            "Body": { "Text": part(&letter.text), "Html": part(&letter.html) },
+            "Headers": headers.collect::<Vec<_>>(),
+            "Attachments": files.collect::<Vec<_>>(),
+        });
         let destination = json!({
             "ToAddresses": written(&letter.to),
             "CcAddresses": written(&letter.cc),
@@ -106,14 +124,10 @@ impl Channel for Ses {
             "FromEmailAddress": letter.from.in_ascii(),
             "Destination": compact(destination),
             "ReplyToAddresses": written(&letter.reply_to),
-            "Content": { "Simple": {
-                "Subject": part(&letter.subject),
-                "Body": { "Text": part(&letter.text), "Html": part(&letter.html) },
-                "Headers": headers.collect::<Vec<_>>(),
-            } },
+            "Content": { "Simple": compact(simple) },
         });
         let body = compact(mail).to_string();
-        let request = cx.post(&address);
+        let request = cx.post(&address).slow_for(cx.files.len());
         let request = signer.sign(request, &address, "application/json", &body, cx.now);
         request.delivered(&KIND).await
     }

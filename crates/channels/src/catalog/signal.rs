@@ -1,4 +1,6 @@
-use crate::prelude::*;
+use deskbell_core::attachment::FILE_LIMIT;
+
+use crate::{files::ReadFile, prelude::*};
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Signal>(About {
     name: "signal",
@@ -23,6 +25,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Signal>(About {
         to = "+15551230002"
     "#,
 })
+// 100 MB.
+.with_files(Files::Within(FILE_LIMIT))
 .with_urls(Urls {
     schemes: &["signal", "signals"],
     examples: &[
@@ -85,6 +89,12 @@ fn with_login(url: &mut ServiceUrl) -> Result<String, ConfigError> {
     Ok(server.as_user(user.as_deref(), password.as_deref()).url().to_string())
 }
 
+/// `file` as an address with its data (RFC 2397), with its name, in which nothing may look like what follows.
+fn written(file: &ReadFile, cx: &SendContext) -> String {
+    let name = file.name.replace([';', ','], "_");
+    format!("data:{};filename={name};base64,{}", file.media_type, file.in_base64(cx))
+}
+
 #[async_trait]
 impl Channel for Signal {
     fn targets(&self) -> Vec<Mark> {
@@ -94,15 +104,18 @@ impl Channel for Signal {
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.as_ref());
         let earlier = earlier.and_then(|time| time.parse::<i64>().ok());
+        let files: Vec<_> = cx.files.iter().map(|file| written(file, cx)).collect();
         let text = json!({
             "message": KIND.about.dialect.titled(message),
             "number": self.from,
             "recipients": [self.to.at(cx)],
             "text_mode": "normal",
             "edit_timestamp": earlier,
+            "base64_attachments": (!files.is_empty()).then_some(files),
         });
         let address = self.server.at(&["v2", "send"]);
-        let reply = cx.post(&address).json(&present(text)).answered().await?;
+        let reply =
+            cx.post(&address).slow_for(cx.files.len()).json(&present(text)).answered().await?;
         let challenge = reply.json().is_ok_and(|answer| answer.get("challenge_tokens").is_some());
         if reply.status() == 429 && challenge {
             return Err(SendError::permanent(

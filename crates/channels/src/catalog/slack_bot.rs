@@ -1,11 +1,13 @@
-use crate::prelude::*;
+use deskbell_core::attachment::FILE_LIMIT;
+
+use crate::{files::ReadFile, prelude::*};
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<SlackBot>(About {
     name: "slack_bot",
     title: "Slack",
     docs: "https://docs.slack.dev/reference/methods/chat.postMessage/",
     transport: Transport::Http {
-        accepted: r#"{"ok":true,"channel":"C0123ABCD","ts":"1767323045.000100"}"#,
+        accepted: r#"{"ok":true,"channel":"C0123ABCD","ts":"1767323045.000100","upload_url":"https://files.slack.com/upload/v1/ABC123","file_id":"F0123ABCD"}"#,
         verdict: Verdict {
             id: Some("/ts"),
             code: Some("/error"),
@@ -41,6 +43,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<SlackBot>(About {
         channel = "C0123ABCD"
     "#,
 })
+// 1 GB; less is asked of whoever reads it.
+.with_files(Files::After(FILE_LIMIT))
 .with_urls(Urls {
     schemes: &["slack"],
     claims: is_bot,
@@ -60,7 +64,8 @@ pub(super) const LIMITS: Limits =
 /// Messages from a Slack app to channels and people.
 ///
 /// 1. On [api.slack.com/apps](https://api.slack.com/apps) create an app, or open yours.
-/// 2. Under "OAuth & Permissions" add the bot scope `chat:write`, then install the app to your workspace.
+/// 2. Under "OAuth & Permissions" add the bot scopes `chat:write` and, for attached files, `files:write`, then install
+///    the app to your workspace.
 /// 3. Set `token` to the "Bot User OAuth Token", which starts with `xoxb-`.
 /// 4. In the channel write `/invite @your-app`, and set `channel` to the id at the end of the channel's details.
 ///
@@ -134,12 +139,15 @@ impl Channel for SlackBot {
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
-        let text = KIND.about.dialect.titled(message);
         let configured = self.channel.at(cx).as_str();
         let (channel, thread) = match configured.split_once(':') {
             Some((channel, thread)) => (channel, Some(thread)),
             None => (configured, None),
         };
+        if let Some(file) = cx.files.first() {
+            return self.hand_over(file, channel, thread, cx).await;
+        }
+        let text = KIND.about.dialect.titled(message);
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.as_deref());
         if let Some(id) = earlier {
             let (channel, stamp) = id.rsplit_once(':').unwrap_or((channel, id));
@@ -160,15 +168,52 @@ impl Channel for SlackBot {
 }
 
 impl SlackBot {
+    /// Uploads `file` to where Slack says, and shows it in the channel.
+    async fn hand_over(
+        &self,
+        file: &ReadFile,
+        channel: &str,
+        thread: Option<&str>,
+        cx: &SendContext,
+    ) -> Result<Receipt, SendError> {
+        let verdict = Verdict { id: None, ..*KIND.verdict() };
+        let request = self.request("files.getUploadURLExternal", cx);
+        let length = file.bytes.len().to_string();
+        let reply =
+            request.form(&[("filename", &file.name), ("length", &length)]).answered().await?;
+        verdict.judge(KIND.about.title, &reply)?;
+        let answer = reply.json()?;
+        let text = |name| answer.get(name).and_then(Value::as_str);
+        let place = text("upload_url").and_then(Address::parse).zip(text("file_id"));
+        let Some((place, id)) = place else {
+            return Err(SendError::temporary("Slack names no place for the file"));
+        };
+        cx.post(&place).file(file).accepted().await?;
+        // Only an id names a channel here; the answer to the text told it.
+        let told = cx.told.as_ref().and_then(|told| told.message_id.as_deref());
+        let channel = told.and_then(|told| told.rsplit_once(':')).map_or(channel, |(id, _)| id);
+        let share = json!({
+            "files": [{ "id": id, "title": file.name }],
+            "channel_id": channel,
+            "thread_ts": thread,
+        });
+        let request = self.request("files.completeUploadExternal", cx).json_without_nulls(share);
+        verdict.judge(KIND.about.title, &request.answered().await?)
+    }
+
+    fn request<'a>(&'a self, method: &str, cx: &'a SendContext) -> Request<'a> {
+        let api =
+            Address::parse("https://slack.com/api").expect("a constant address").at(&[method]);
+        cx.post(&api).bearer(Some(&self.token))
+    }
+
     async fn call(
         &self,
         method: &str,
         body: Value,
         cx: &SendContext,
     ) -> Result<Receipt, SendError> {
-        let api =
-            Address::parse("https://slack.com/api").expect("a constant address").at(&[method]);
-        let request = cx.post(&api).bearer(Some(&self.token)).json_without_nulls(body);
+        let request = self.request(method, cx).json_without_nulls(body);
         // Without the charset Slack warns in every answer.
         let request = request.header("content-type", "application/json; charset=utf-8");
         let reply = request.answered().await?;

@@ -1,13 +1,13 @@
-use deskbell_core::text;
+use deskbell_core::{attachment::FILE_LIMIT, text};
 
-use crate::prelude::*;
+use crate::{files::ReadFile, prelude::*};
 
 pub(crate) const KIND: ChannelKind = ChannelKind::of::<Zulip>(About {
     name: "zulip",
     title: "Zulip",
     docs: "https://zulip.com/api/send-message",
     transport: Transport::Http {
-        accepted: r#"{"result":"success","msg":"","id":42}"#,
+        accepted: r#"{"result":"success","msg":"","id":42,"url":"/user_uploads/2/1f/a-file.txt"}"#,
         verdict: Verdict {
             id: Some("/id"),
             code: Some("/code"),
@@ -38,6 +38,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Zulip>(About {
         to = "builds"
     "#,
 })
+// 25 MB unless the server says otherwise.
+.with_files(Files::After(FILE_LIMIT))
 .with_urls(Urls {
     schemes: &["zulip"],
     examples: &[
@@ -117,7 +119,9 @@ impl Channel for Zulip {
         let topic = self.topic(message);
         let dialect = KIND.about.dialect;
         // A title that is the topic stands above the message already.
-        let content = if !to.contains('@') && message.title.as_deref() == Some(topic.as_str()) {
+        let content = if let Some(file) = cx.files.first() {
+            self.upload(file, cx).await?
+        } else if !to.contains('@') && message.title.as_deref() == Some(topic.as_str()) {
             format!("{}{}", mark(message.level), dialect.body(message))
         } else {
             dialect.titled(message)
@@ -142,6 +146,22 @@ impl Channel for Zulip {
 }
 
 impl Zulip {
+    /// Uploads `file`, and gives the text that shows it: who sees the text sees the file.
+    async fn upload(&self, file: &ReadFile, cx: &SendContext) -> Result<String, SendError> {
+        let request = cx.post(&self.server.at(&["api", "v1", "user_uploads"]));
+        let request = request.basic(&self.email, &self.key).form_with_file(&[], "filename", file);
+        let reply = request.answered().await?;
+        Verdict { id: None, ..*KIND.verdict() }.judge(KIND.about.title, &reply)?;
+        let answer = reply.json()?;
+        // Before Zulip 9 it was called `uri`.
+        let place = answer.get("url").or_else(|| answer.get("uri")).and_then(Value::as_str);
+        let place =
+            place.ok_or_else(|| SendError::temporary("Zulip names no place of the file"))?;
+        // Within a link Zulip reads no backslashes.
+        let name = Dialect::Zulip.escaped(&file.name).replace(['[', ']'], "_");
+        Ok(format!("[{name}]({place})"))
+    }
+
     fn topic(&self, message: &Message) -> String {
         let run = message.run.as_ref().map(|run| run.id.to_string());
         let topic = self.topic.clone().or(run).or_else(|| message.title.clone());

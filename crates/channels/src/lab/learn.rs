@@ -12,8 +12,9 @@ use super::{
 };
 use crate::{
     channel::{Channel, ChannelKind},
+    files::{Files, ReadFile},
     manner::Manner,
-    preview::{preview, preview_of_edit},
+    preview::{preview, preview_of_edit, preview_with_file},
 };
 
 /// The id of an earlier message in previews of edits: a number, because some far ends count their messages.
@@ -31,11 +32,43 @@ pub(super) async fn learn(kind: &ChannelKind, options: &Table, sample: &Message)
             put(&mut shapes, Shape::of(&asked, &event));
         }
     }
+    if kind.files != Files::Not {
+        with_files(kind, &*channel, &messages, &event, &mut shapes).await;
+    }
     if kind.about.edits {
         let edits = edits(kind, &*channel, &messages, &event, &shapes).await;
         shapes.extend(edits);
     }
     shapes
+}
+
+/// Adds to `shapes` how requests look that hand over a file: a picture and another one.
+async fn with_files(
+    kind: &ChannelKind,
+    channel: &dyn Channel,
+    messages: &[Message],
+    event: &str,
+    shapes: &mut Vec<Shape>,
+) {
+    let Some(message) = messages.first() else { return };
+    for (end, media_type) in [("png", "image/png"), ("txt", "text/plain")] {
+        let file = ReadFile {
+            name: format!("{}.{end}", shape::FILE),
+            media_type: media_type.to_owned(),
+            bytes: b"sample".to_vec(),
+        };
+        for shown in preview_with_file(kind, channel, message, file).await {
+            let asked: Vec<_> = requests(&shown).iter().filter_map(Asked::previewed).collect();
+            // Of several requests for one file the last that names it tells it.
+            let last = asked.iter().rposition(|asked| !shape::named(asked).is_empty());
+            for (index, asked) in asked.iter().enumerate() {
+                let shape = Shape::of(asked, event);
+                let is_text = last.is_none() || !matches!(kind.files, Files::After(_));
+                let shape = if is_text { shape } else { shape.of_file(asked, Some(index) == last) };
+                put(shapes, shape);
+            }
+        }
+    }
 }
 
 /// How requests look that change an earlier message, where those are not the ones that told it, with the same key.

@@ -20,6 +20,8 @@ pub struct Asked {
     pub headers: Vec<String>,
     /// Each value of query and body that is no table and no list: by `?name`, by `name` of a form, by the JSON pointer.
     pub leaves: BTreeMap<String, String>,
+    /// Whether the body is a form that may hold files; of those the value is the name.
+    pub is_multipart: bool,
 }
 
 impl Asked {
@@ -30,11 +32,14 @@ impl Asked {
         for (name, value) in pairs(query).filter(|(name, _)| name != "lab") {
             leaves.insert(format!("?{name}"), value);
         }
+        let parts = multipart(body);
+        let is_multipart = parts.is_some();
         match serde_json::from_str(body) {
             // What is sealed has no parts that anybody but its reader could tell.
             _ if headers.iter().any(|name| name == SEALED) => {
                 leaves.insert("body".to_owned(), body.to_owned());
             }
+            _ if is_multipart => leaves.extend(parts.unwrap_or_default()),
             Ok(value) => collect(&value, String::new(), &mut leaves),
             Err(_) if is_form(body) => leaves.extend(pairs(body)),
             Err(_) if body.is_empty() => {}
@@ -43,7 +48,7 @@ impl Asked {
             }
         }
         let path = path.split('/').filter(|part| !part.is_empty()).map(decoded).collect();
-        Self { method: method.to_owned(), path, headers, leaves }
+        Self { method: method.to_owned(), path, headers, leaves, is_multipart }
     }
 
     /// A request that a preview shows.
@@ -107,6 +112,18 @@ fn collect(value: &Value, pointer: String, leaves: &mut BTreeMap<String, String>
     }
 }
 
+/// The parts of a form by their names, if `body` is one (RFC 7578): of a file its name, of anything else what it holds.
+fn multipart(body: &str) -> Option<Vec<(String, String)>> {
+    let (boundary, _) = body.split_once("\r\n").filter(|(line, _)| line.starts_with("--"))?;
+    let parts = body.split(boundary).filter_map(|part| {
+        let (head, content) = part.strip_prefix("\r\n")?.split_once("\r\n\r\n")?;
+        let said = |what: &str| head.split(what).nth(1)?.split('"').next().map(str::to_owned);
+        let value = said("; filename=\"").unwrap_or_else(|| content.trim_end().to_owned());
+        Some((said("; name=\"")?, value))
+    });
+    Some(parts.collect())
+}
+
 /// Whether a body is `name=value&…`.
 fn is_form(body: &str) -> bool {
     !body.contains(char::is_whitespace) && body.contains('=') && !body.starts_with(['{', '[', '<'])
@@ -119,4 +136,22 @@ fn pairs(text: &str) -> impl Iterator<Item = (String, String)> {
         let plain = |text: &str| decoded(&text.replace('+', " "));
         (plain(name), plain(value))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_read_by_its_parts_and_a_file_by_its_name() {
+        let body = "--b\r\nContent-Disposition: form-data; name=\"chat_id\"\r\n\r\n7\r\n\
+            --b\r\nContent-Disposition: form-data; name=\"photo\"; filename=\"a.png\"\r\n\
+            Content-Type: image/png\r\n\r\n\u{fffd}PNG\r\n\r\n--b--\r\n";
+        let asked = Asked::new("POST", "/sendPhoto?x=1", Vec::new(), body);
+        let expected = [("?x", "1"), ("chat_id", "7"), ("photo", "a.png")];
+        let expected = expected.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(asked.leaves, BTreeMap::from(expected));
+        assert!(asked.is_multipart);
+        assert!(!Asked::new("POST", "/", Vec::new(), "a -- b").is_multipart);
+    }
 }

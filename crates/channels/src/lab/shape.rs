@@ -10,11 +10,15 @@ pub(super) const TEXT: &str = "plain words of a sample";
 /// Their title.
 pub(super) const TITLE: &str = "headline of a sample";
 
+/// What their files are called, before the end that says of which sort they are.
+pub(super) const FILE: &str = "file-of-a-sample";
+
 /// How the requests to one address look.
 #[derive(Debug)]
 pub(super) struct Shape {
     method: String,
     path: Vec<String>,
+    is_multipart: bool,
     /// Headers that every request has, such as the one with the token.
     headers: BTreeSet<String>,
     /// Values that every request has.
@@ -51,6 +55,7 @@ impl Shape {
         Self {
             method: asked.method.clone(),
             path: asked.path.clone(),
+            is_multipart: asked.is_multipart,
             headers: asked.headers.iter().filter(is_own).cloned().collect(),
             required: filled(asked).map(|(name, _)| name.clone()).collect(),
             texts: with(TEXT),
@@ -58,6 +63,18 @@ impl Shape {
             key: with(event).into_iter().next(),
             earlier: None,
         }
+    }
+
+    /// The shape of a request that hands over a file, which tells the file's name, or is a step on the way there.
+    pub(super) fn of_file(mut self, asked: &Asked, is_told: bool) -> Self {
+        // A file may look like anything.
+        self.required.remove("body");
+        if is_told {
+            self.texts.extend(named(asked));
+        } else {
+            (self.texts, self.titles) = (BTreeSet::new(), BTreeSet::new());
+        }
+        self
     }
 
     /// The shape of a request that changes the message whose id stands at `place`.
@@ -68,6 +85,7 @@ impl Shape {
     /// Whether both are of requests to the same address, and change a message alike.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         (&self.method, &self.path, &self.earlier) == (&other.method, &other.path, &other.earlier)
+            && self.is_multipart == other.is_multipart
     }
 
     /// Whether every request has something at `place`.
@@ -90,6 +108,7 @@ impl Shape {
     /// How many parts of the path are the same; `None` for another address. Tokens stand in paths, so not all need be.
     pub(super) fn likeness(&self, asked: &Asked) -> Option<usize> {
         let is_possible = self.method == asked.method
+            && self.is_multipart == asked.is_multipart
             && self.path.len() == asked.path.len()
             && self.earlier.as_ref().is_none_or(|place| asked.at(place).is_some());
         let is_same = |part: usize, ours: &String| {
@@ -132,6 +151,12 @@ impl Shape {
     pub(super) fn key(&self, asked: &Asked) -> Option<String> {
         asked.leaves.get(self.key.as_ref()?).cloned()
     }
+}
+
+/// Where a request of a preview names the file.
+pub(super) fn named(asked: &Asked) -> BTreeSet<String> {
+    let found = asked.leaves.iter().filter(|(_, value)| value.contains(FILE));
+    found.map(|(name, _)| name.clone()).collect()
 }
 
 /// The values of a request that are not empty.

@@ -1,12 +1,9 @@
 //! What goes out.
 
-use std::path::Path;
-
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use deskbell_channels::{ChannelKind, Manner, Overflow, Transport, files::Files, render::Dialect};
+use deskbell_channels::{ChannelKind, Manner, Overflow, render::Dialect};
 use deskbell_core::{
     Message,
-    attachment::{Attachment, Place},
     delivery::{Arrived, Receipt},
     event::Format,
     text::Unit,
@@ -144,7 +141,7 @@ pub(crate) fn odd_text_arrives_literally(kind: &'static ChannelKind) {
 }
 
 /// `text` as somebody reads it who is shown what the kind sends.
-fn read(kind: &ChannelKind, text: &str) -> String {
+pub(crate) fn read(kind: &ChannelKind, text: &str) -> String {
     let entities = |text: &str| {
         text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
     };
@@ -284,7 +281,7 @@ fn words(length: usize, fill: &str) -> String {
 }
 
 /// Every text in a request: the leaves of its JSON body, the fields of its form, or the body.
-fn texts(request: &Value) -> Vec<String> {
+pub(crate) fn texts(request: &Value) -> Vec<String> {
     fn leaves(value: &Value, found: &mut Vec<String>) {
         match value {
             // Some far ends want JSON inside of JSON.
@@ -370,36 +367,6 @@ pub(crate) fn a_link_is_told(kind: &'static ChannelKind) {
             let texts: Vec<String> = requests.iter().flat_map(texts).collect();
             let is_told = texts.iter().any(|text| read(kind, text).contains(LINK));
             assert!(is_told, "{overflow:?} {format:?} {texts:#?}");
-        }
-    }
-}
-
-/// A file goes out where the far end takes files; elsewhere the text says its name and size, and where another one is.
-pub(crate) fn attachments_are_told(kind: &'static ChannelKind) {
-    const HELD: &[u8] = b"what was attached\x00\xff";
-    const URL: &str = "https://ci.example.com/report.pdf";
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().canonicalize().unwrap().join("flamegraph.txt");
-    std::fs::write(&path, HELD).unwrap();
-    let file =
-        |path: &Path| Attachment::new(Place::Path(path.to_str().unwrap().to_owned()), None, None);
-    let gone = file(&path.with_file_name("gone.log"));
-    let url = Attachment::new(Place::Url(URL.to_owned()), None, None);
-    for format in [Format::Text, Format::Markdown] {
-        let attachments = vec![url.clone(), file(&path), gone.clone()];
-        let message = Message { attachments, ..message("two files", format) };
-        let requests = previewed(kind, &message, true);
-        let told: Vec<_> = requests.iter().flat_map(texts).map(|text| read(kind, &text)).collect();
-        let says = |what: &str| told.iter().any(|text| text.contains(what));
-        assert!(says(URL) && says("gone.log (cannot be read: "), "{told:#?}");
-        let is_sent = kind.files != Files::Not;
-        assert!(says("flamegraph.txt (19 bytes)") != is_sent, "{told:#?}");
-        assert!(format!("{requests:?}").contains("flamegraph.txt"));
-        if is_sent && matches!(kind.about.transport, Transport::Http { .. }) {
-            let (outcome, sent) = attempt_in(kind, &message, &[], accepted(kind), |_| {});
-            outcome.unwrap();
-            let holds = |body: &[u8]| body.windows(HELD.len()).any(|window| window == HELD);
-            assert_eq!(sent.iter().filter(|request| holds(&request.body)).count(), 1);
         }
     }
 }

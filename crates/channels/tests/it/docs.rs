@@ -2,8 +2,12 @@
 
 use std::{fmt::Write as _, fs, path::PathBuf};
 
-use deskbell_channels::{ChannelKind, Limits, Transport, kinds};
-use deskbell_core::text::Unit;
+use deskbell_channels::{
+    ChannelKind, Limits, Transport,
+    files::{Files, in_words},
+    kinds,
+};
+use deskbell_core::{attachment::FILE_LIMIT, text::Unit};
 
 const PREAMBLE: &str = "\
 # Channels
@@ -24,6 +28,7 @@ Wherever a channel is set up, an address as [Apprise](https://github.com/caronc/
 
 A channel tries once and says whether a failure may pass.
 Temporary failures (no connection, no answer in time, status 408, 425, 429 and 5xx) are tried again, not before the far end asks for it; everything else is given up at once.
+Files that go out with a message are sent as each kind says below, up to 21.0 MB each and 26.2 MB together; what a far end does not take is named in the text, and the delivery says why.
 Texts that are longer than a far end takes are split into at most ten messages, counted as the far end counts, after escaping.
 
 This page is generated from the channels' own files.
@@ -95,8 +100,9 @@ fn section(page: &mut String, kind: &ChannelKind) {
     }
     writeln!(
         page,
-        "\nLimits: {}.\nSuccess: {}.\nThe far end's documentation: <{}>",
+        "\nLimits: {}.\nFiles: {}.\nSuccess: {}.\nThe far end's documentation: <{}>",
         limits(about.limits),
+        attached(kind.files),
         success(kind),
         about.docs
     )
@@ -125,6 +131,19 @@ fn limits(limits: Limits) -> String {
     };
     let often = often.unwrap_or_default();
     format!("title {} and text {} {unit}{often}", limits.title, limits.body)
+}
+
+fn attached(files: Files) -> String {
+    let size = |bytes: u64| in_words(bytes.min(FILE_LIMIT));
+    match files {
+        Files::Not => "named in the text".to_owned(),
+        Files::Within(bytes) => format!("in the message, {} together", size(bytes)),
+        Files::After(bytes) => format!("after the text, {} each", size(bytes)),
+        Files::Pictures { most: 1, bytes } => format!("the first picture, {}", size(bytes)),
+        Files::Pictures { most, bytes } => {
+            format!("the first {most} pictures, {} each", size(bytes))
+        }
+    }
 }
 
 fn success(kind: &ChannelKind) -> String {

@@ -37,6 +37,7 @@ pub(super) async fn report(
     let key = idempotency_key(&headers)?;
     let reporter = Reporter {
         identity: identity.as_ref().map_or(Identity::LOCAL, Identity::as_str),
+        may_attach_files: may_attach_files(identity.as_ref(), &app),
         key: key.as_deref(),
         client: client(&headers),
         now: app.clock.now(),
@@ -48,6 +49,14 @@ pub(super) async fn report(
     let report = report::read(&body, &reporter)?;
     let accepted = app.intake.accept(report).await?;
     Ok(answer(accepted))
+}
+
+/// Whether files of this machine may be attached: over the local socket, which names nobody, and over TCP only by the
+/// user's own programs, where the user wants it.
+fn may_attach_files(identity: Option<&Identity>, app: &App) -> bool {
+    identity.is_none_or(|identity| {
+        identity.as_str() == Identity::LOCAL && app.config.borrow().serve.attach_files
+    })
 }
 
 /// The header `Idempotency-Key`, which the draft of its standard writes as a quoted string.

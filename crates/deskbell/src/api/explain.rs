@@ -33,6 +33,8 @@ pub(super) struct Shape {
     required: &'static [(&'static str, &'static str)],
     /// The objects in it: name and shape. Their fields are named with the object's name before them.
     objects: &'static [(&'static str, Self)],
+    /// The lists of objects in it: name, shape of an item, and what is expected of it. An item is named by its index.
+    lists: &'static [(&'static str, Self, &'static str)],
 }
 
 /// The body of a report.
@@ -46,10 +48,16 @@ pub(super) const REPORT: Shape = Shape {
                 fields: RUN_FIELDS,
                 required: &[("id", "the run's id"), ("phase", "one of start, update, end, error")],
                 objects: &[],
+                lists: &[],
             },
         ),
-        ("source", Shape { fields: SOURCE_FIELDS, required: &[], objects: &[] }),
+        ("source", Shape { fields: SOURCE_FIELDS, required: &[], objects: &[], lists: &[] }),
     ],
+    lists: &[(
+        "attachments",
+        Shape { fields: ATTACHMENT_FIELDS, required: &[], objects: &[], lists: &[] },
+        "an object with `path` or `url`",
+    )],
 };
 
 /// The body of a preview.
@@ -57,6 +65,7 @@ pub(super) const PREVIEW: Shape = Shape {
     fields: PREVIEW_FIELDS,
     required: &[("channel", "a channel or an address"), ("body", "a text")],
     objects: &[],
+    lists: &[],
 };
 
 const REPORT_FIELDS: &[Field] = &[
@@ -71,13 +80,20 @@ const REPORT_FIELDS: &[Field] = &[
     field("link", Value::is_string, "a web address"),
     field(
         "attachments",
-        is_list_of_attachments,
+        Value::is_array,
         "a list of objects with `path` or `url`, `name` and `media_type`",
     ),
     field("to", is_list_of_texts, "a list of channel names"),
     field("run", Value::is_object, "an object with id and phase"),
     field("source", Value::is_object, "an object with client, session, project and host"),
     field("key", Value::is_string, "a text"),
+];
+
+const ATTACHMENT_FIELDS: &[Field] = &[
+    field("name", Value::is_string, "a text"),
+    field("media_type", Value::is_string, "a media type such as image/png"),
+    field("path", Value::is_string, "an absolute path"),
+    field("url", Value::is_string, "a web address"),
 ];
 
 const RUN_FIELDS: &[Field] = &[
@@ -106,18 +122,6 @@ const PREVIEW_FIELDS: &[Field] = &[
 
 fn is_list_of_texts(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
-}
-
-fn is_list_of_attachments(value: &Value) -> bool {
-    let known = ["name", "media_type", "path", "url"];
-    let is_one = |item: &Value| {
-        item.as_object().is_some_and(|fields| {
-            fields.iter().all(|(name, value)| {
-                known.contains(&name.as_str()) && (value.is_string() || value.is_null())
-            })
-        })
-    };
-    value.as_array().is_some_and(|items| items.iter().all(is_one))
 }
 
 /// Says what is wrong with `body`, which could not be read for `error`.
@@ -154,6 +158,23 @@ fn wrong(given: &Map<String, Value>, shape: &Shape, prefix: &str) -> Option<Inva
                 wrong(given.get(*name)?.as_object()?, shape, &format!("{name}."))
             })
         })
+        .or_else(|| {
+            shape.lists.iter().find_map(|(name, shape, expected)| {
+                let items = given.get(*name)?.as_array()?.iter().enumerate();
+                items
+                    .map(|(index, item)| (format!("{name}[{index}]"), item))
+                    .find_map(|(item_name, item)| wrong_item(&item_name, item, shape, expected))
+            })
+        })
+}
+
+/// What is wrong with an item of a list, which is called `name`.
+fn wrong_item(name: &str, item: &Value, shape: &Shape, expected: &str) -> Option<Invalid> {
+    let Some(fields) = item.as_object() else {
+        return Some(Invalid::value(name, described(item), expected));
+    };
+    let wrong = wrong(fields, shape, "")?;
+    Some(Invalid { field: format!("{name}.{}", wrong.field), ..wrong })
 }
 
 fn wrong_field(given: &Map<String, Value>, known: &[Field], prefix: &str) -> Option<Invalid> {

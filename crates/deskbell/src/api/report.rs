@@ -111,6 +111,8 @@ pub(crate) struct Reporter<'a> {
     pub(crate) identity: &'a str,
     /// The key in the header.
     pub(crate) key: Option<&'a str>,
+    /// Whether it may attach files of this machine.
+    pub(crate) may_attach_files: bool,
     /// The client, where the body names none.
     pub(crate) client: Option<&'a str>,
     /// The time now.
@@ -157,9 +159,13 @@ fn report(body: ReportBody<'_>, reporter: &Reporter<'_>) -> Result<Report, Inval
     let is_own = reporter.identity == Identity::LOCAL;
     let attachments = attachments(&body.attachments)?;
     let path = attachments.iter().position(|attachment| matches!(attachment.place, Place::Path(_)));
-    if let Some(index) = path.filter(|_| !is_own) {
-        let expected = "`url`; files of this machine are for its own user, over the local socket";
-        return Err(Invalid::value(&format!("attachments.{index}.path"), "given", expected));
+    if let Some(index) = path.filter(|_| !reporter.may_attach_files) {
+        let expected = if is_own {
+            "`url`; files of this machine are attached over the local socket, or where `serve.attach_files` is set"
+        } else {
+            "`url`; files of this machine are for its own user, over the local socket"
+        };
+        return Err(Invalid::value(&format!("attachments[{index}].path"), "given", expected));
     }
     let folder = source.project.as_ref().filter(|_| is_own).map(PathBuf::from);
     Ok(Report {
@@ -230,7 +236,13 @@ mod tests {
     use super::*;
 
     fn reporter() -> Reporter<'static> {
-        Reporter { identity: "local", key: None, client: Some("curl"), now: Timestamp::UNIX_EPOCH }
+        Reporter {
+            identity: "local",
+            key: None,
+            may_attach_files: true,
+            client: Some("curl"),
+            now: Timestamp::UNIX_EPOCH,
+        }
     }
 
     fn accepted(body: &Value) -> Report {
@@ -264,16 +276,36 @@ mod tests {
             ("shot.png", Some("image/png"))
         );
         let foreign = |body: &Value| {
-            let somebody = Reporter { identity: "ci", ..reporter() };
+            let somebody = Reporter { identity: "ci", may_attach_files: false, ..reporter() };
             read(body.to_string().as_bytes(), &somebody)
                 .map_err(|problem| problem.body().field.clone())
         };
-        assert_eq!(foreign(&path).unwrap_err().as_deref(), Some("attachments.0.path"));
+        assert_eq!(foreign(&path).unwrap_err().as_deref(), Some("attachments[0].path"));
         assert!(foreign(&report(json!([{ "url": "https://h/shot.png" }]))).is_ok());
         let neither = report(json!([{ "name": "a" }]));
         let detail =
-            "`attachments.0` is an object with neither of `path` and `url`; expected one of them";
-        refused(&neither, 422, Some("attachments.0"), detail);
+            "`attachments[0]` is an object with neither of `path` and `url`; expected one of them";
+        refused(&neither, 422, Some("attachments[0]"), detail);
+        for (item, field, detail) in [
+            (
+                json!("a"),
+                "attachments[1]",
+                "`attachments[1]` is a text; expected an object with `path` or `url`",
+            ),
+            (
+                json!({ "url": 7 }),
+                "attachments[1].url",
+                "`attachments[1].url` is 7; expected a web address",
+            ),
+            (
+                json!({ "uri": "x" }),
+                "attachments[1].uri",
+                "`attachments[1].uri` is an unknown field; expected `url`?",
+            ),
+        ] {
+            let wrong = report(json!([{ "path": "/a" }, item]));
+            refused(&wrong, 422, Some(field), detail);
+        }
     }
 
     #[test]

@@ -162,11 +162,12 @@ fn told(name: &ChannelName, test: &TestBody) -> String {
     match test.outcome.as_str() {
         "sent" => {
             let receipt = after(", and calls it ", test.delivery.message_id.as_ref());
+            let missing = after(", but ", test.error.as_ref());
             let far_end = match &test.delivery.stand_in {
                 Some(stand_in) => format!("the stand-in at {stand_in}"),
                 None => "the far end".to_owned(),
             };
-            format!("{name}: {far_end} took it{receipt}")
+            format!("{name}: {far_end} took it{receipt}{missing}")
         }
         "failed" => {
             let error = after(": ", test.error.as_ref());

@@ -6,7 +6,7 @@ use deskbell_core::{
 };
 use jiff::Timestamp;
 
-use super::{Client, Exit, Output, argument::value, report};
+use super::{Client, Exit, Output, argument::value, attach, report};
 use crate::{
     api::report::{ReportBody, StepReport},
     intake::timestamp,
@@ -40,6 +40,9 @@ pub(crate) struct Args {
     /// A web address that belongs to it, such as that of what was made.
     #[arg(long, value_name = "URL")]
     link: Option<String>,
+    /// Attach this file, or what stands at this web address. May be given several times.
+    #[arg(long, value_name = "FILE|URL")]
+    attach: Vec<String>,
     /// When it happened, ISO 8601; now without it.
     #[arg(long, value_name = "TIME", value_parser = timestamp)]
     timestamp: Option<Timestamp>,
@@ -72,6 +75,7 @@ pub(crate) async fn run(args: Args, output: &Output) -> anyhow::Result<Exit> {
         level: args.level.map(|level| level.to_string()),
         data: report::data(args.data.as_deref())?,
         link: args.link,
+        attachments: attach::read(&args.attach)?,
         run: Some(StepReport {
             id: args.run_id.to_string(),
             phase: args.phase.to_string(),

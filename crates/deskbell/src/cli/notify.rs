@@ -141,8 +141,7 @@ pub(super) fn outcome(delivery: &DeliveryBody) -> String {
         DeliveryState::Superseded => "superseded".to_owned(),
         DeliveryState::Pending | DeliveryState::InFlight => styled(WARNING, "still open"),
     };
-    let error = error.filter(|_| delivery.state != DeliveryState::Sent).unwrap_or_default();
-    format!("{channel}: {state}{error}")
+    format!("{channel}: {state}{}", error.unwrap_or_default())
 }
 
 fn exit(deliveries: &[DeliveryBody]) -> Exit {

@@ -131,8 +131,13 @@ fn delivery(delivery: &DeliveryBody, dates: &Dates) -> Vec<String> {
 
 /// The attempts, with the retries by hand between them.
 fn attempts(delivery: &DeliveryBody, dates: &Dates) -> Vec<String> {
+    let last = delivery.attempts.last().map(|attempt| attempt.number);
     let attempts = delivery.attempts.iter().map(|attempt| {
-        let result = attempt.error.as_deref().map_or("the far end took it".into(), text::one_line);
+        let is_sent = delivery.state == DeliveryState::Sent && Some(attempt.number) == last;
+        let result = match attempt.error.as_deref().map(text::one_line) {
+            Some(missing) if is_sent => format!("the far end took it, but {missing}").into(),
+            other => other.unwrap_or("the far end took it".into()),
+        };
         let line = format!("  attempt {} at {}: {result}", attempt.number, dates.short(attempt.at));
         (attempt.number, line)
     });

@@ -338,6 +338,9 @@ pub struct ServeTable {
     pub allowed_origins: Vec<String>,
     /// Whether requests over loopback need no token. For development.
     pub anonymous_loopback: bool,
+    /// Whether the token of the state folder may attach files of this machine to what it reports over HTTP. Over the
+    /// local socket you always may; tokens of your own and anonymous requests never may.
+    pub attach_files: bool,
 }
 
 /// A text that is read as a `T`.

@@ -68,6 +68,7 @@ impl Parts<'_> {
             allowed_hosts: self.kept("allowed_hosts", table.allowed_hosts, is_host, HOST),
             allowed_origins: self.kept("allowed_origins", table.allowed_origins, is_origin, ORIGIN),
             anonymous_loopback: table.anonymous_loopback,
+            attach_files: table.attach_files,
         }
     }
 

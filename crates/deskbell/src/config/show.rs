@@ -71,6 +71,7 @@ impl<'a> Page<'a> {
         let origins = list(serve.allowed_origins.iter().map(String::as_str));
         self.line(&["serve"], "allowed_origins", origins);
         self.line(&["serve"], "anonymous_loopback", serve.anonymous_loopback);
+        self.line(&["serve"], "attach_files", serve.attach_files);
         if !serve.tokens.is_empty() {
             self.head("[serve.tokens]");
             for name in serve.tokens.keys() {

@@ -104,6 +104,7 @@ impl Attempt {
         let caught = AssertUnwindSafe(sending).catch_unwind().await;
         caught.unwrap_or_else(|_panic| Delivered {
             arrived: self.due.arrived.clone(),
+            without: Vec::new(),
             failure: Some(SendError::temporary("the channel's code panicked")),
         })
     }
@@ -112,10 +113,11 @@ impl Attempt {
     fn judge(&self, answer: Delivered) -> (Outcome, Verdict) {
         let Due { id, attempt, .. } = &self.due;
         let name = &id.channel;
-        let Delivered { arrived, failure } = answer;
+        let Delivered { arrived, without, failure } = answer;
         let Some(SendError { failure, message: error }) = failure else {
+            let without = (!without.is_empty()).then(|| without.join("; "));
             info!(event.id = %id.event, channel.name = %name, attempt, "delivered event to {name}");
-            return (Outcome::Sent(arrived), Verdict::Sent);
+            return (Outcome::Sent { arrived, without }, Verdict::Sent);
         };
         let policy = RetryPolicy { attempts: self.options.attempts, ..RetryPolicy::default() };
         let (outcome, given_up) = match policy.after(*attempt, failure, jitter()) {

@@ -283,12 +283,12 @@ impl State {
         let is_given_up = matches!(outcome, Outcome::GivenUp { .. });
         let recorded = self.change(id, is_latest, |delivery| {
             let error = match outcome {
-                Outcome::Sent(receipts) => {
+                Outcome::Sent { arrived, without } => {
                     delivery.state = DeliveryState::Sent;
                     // As in the file: without an id there is nothing to keep.
-                    let names_one = receipts.iter().any(|piece| piece.receipt.message_id.is_some());
-                    delivery.receipts = if names_one { receipts } else { Vec::new() };
-                    None
+                    let names_one = arrived.iter().any(|piece| piece.receipt.message_id.is_some());
+                    delivery.receipts = if names_one { arrived } else { Vec::new() };
+                    without
                 }
                 Outcome::RetryAt { at, error, arrived } => {
                     delivery.state = DeliveryState::Pending;

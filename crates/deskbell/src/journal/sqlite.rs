@@ -162,7 +162,9 @@ impl Form {
             Write::Accept(accept) => Self::Accept(Box::new(AcceptForm::of(*accept)?)),
             Write::Outcome { delivery, attempt, at, outcome } => {
                 let (state, due_at, receipts, error) = match outcome {
-                    Outcome::Sent(receipts) => (DeliveryState::Sent, None, receipts, None),
+                    Outcome::Sent { arrived, without } => {
+                        (DeliveryState::Sent, None, arrived, without)
+                    }
                     Outcome::RetryAt { at, error, arrived } => {
                         (DeliveryState::Pending, Some(stored::nanos(at)), arrived, Some(error))
                     }

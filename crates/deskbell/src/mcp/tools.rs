@@ -11,12 +11,17 @@ mod push;
 
 use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
 
-use deskbell_core::{Invalid, Level};
+use deskbell_core::{
+    Invalid, Level,
+    attachment::{ATTACHMENTS_LIMIT, Attachment, Place},
+    field::described,
+    link,
+};
 use futures_util::{FutureExt as _, future::BoxFuture};
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tracing::error;
 
 use self::arguments::Arguments;
@@ -171,6 +176,36 @@ fn lenient_level(arguments: &mut Arguments, profile: &Profile) -> Result<Level, 
     Ok(level.unwrap_or_default())
 }
 
+/// The argument that names files by their web addresses. Paths are for the user's own commands alone: a model may have
+/// been told by a page to send away what the user keeps.
+fn attachments_schema() -> Value {
+    json!({
+        "type": "array",
+        "items": { "type": "string" },
+        "maxItems": ATTACHMENTS_LIMIT,
+        "description": "Optional web addresses of files or pictures that belong to it"
+    })
+}
+
+/// Reads the argument of [`attachments_schema`]. Refusals name the one that is wrong by its index.
+fn attachments(arguments: &mut Arguments) -> Result<Vec<Attachment>, Invalid> {
+    let expected = "a list of web addresses";
+    let items = match arguments.value("attachments") {
+        None => Vec::new(),
+        Some(Value::Array(items)) => items,
+        Some(other) => return Err(Invalid::value("attachments", described(&other), expected)),
+    };
+    let one = |(index, item): (usize, Value)| {
+        let field = format!("attachments[{index}]");
+        let Value::String(url) = item else {
+            return Err(Invalid::value(&field, described(&item), "a web address"));
+        };
+        link::check(&field, &url)?;
+        Ok(Attachment::new(Place::Url(url), None, None))
+    };
+    items.into_iter().enumerate().map(one).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,6 +216,20 @@ mod tests {
         assert_eq!(result.is_error, Some(true));
         let text = &result.content.first().unwrap().as_text().unwrap().text;
         assert_eq!(text, "the tool `notify` failed inside Deskbell; the log tells more");
+    }
+
+    #[test]
+    fn attachments_are_web_addresses_and_the_wrong_one_is_named() {
+        let read = |given: Value| {
+            let Value::Object(given) = json!({ "attachments": given }) else { unreachable!() };
+            attachments(&mut Arguments::new(given)).map_err(|wrong| wrong.field)
+        };
+        assert_eq!(read(json!(["https://h/a.png"])).unwrap().first().unwrap().name, "a.png");
+        assert_eq!(read(json!("https://h/a.png")).unwrap_err(), "attachments");
+        for wrong in [json!(7), json!("/etc/passwd"), json!("file:///etc/passwd")] {
+            let field = read(json!(["https://h/a", "https://h/b", wrong])).unwrap_err();
+            assert_eq!(field, "attachments[2]");
+        }
     }
 
     #[test]

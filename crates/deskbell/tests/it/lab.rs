@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use deskbell_channels::files::Files;
 use serde_json::{Value, json};
 
 use crate::support::{Desk, Lab, until};
@@ -142,6 +143,40 @@ fn a_stand_in_elsewhere_or_for_what_speaks_no_http_is_refused() {
     }
     let options = "path = 'bell.txt'\nstand_in = 'http://127.0.0.1:1'";
     check("file", options, "`stand_in` is for kinds that speak HTTP, and `file` does not");
+}
+
+/// What a kind does with a file in a message, in the lab.
+#[test]
+fn every_kind_of_the_lab_that_takes_files_takes_one() {
+    let lab = Lab::start(&Desk::new());
+    let mut kinds = lab.kinds();
+    kinds.retain(|name| deskbell_channels::kind(name).unwrap().files != Files::Not);
+    assert!(["telegram", "slack_bot", "matrix", "sendgrid"].iter().all(|it| kinds.contains(it)));
+    let desk = serving(&lab, &kinds);
+    for name in ["shot.png", "report.json"] {
+        std::fs::write(desk.folder().join(name), "{\"a\": 1}").unwrap();
+        let to: Vec<_> = kinds.iter().map(|kind| format!("--to=lab-{kind}")).collect();
+        let told = ["notify", "the text", "--attach", name, "--json"].into_iter();
+        let told: Vec<_> = told.chain(to.iter().map(String::as_str)).collect();
+        let (code, stdout, stderr) = desk.run(&told);
+        assert_eq!(code, 0, "{stderr}");
+        let event: Value = serde_json::from_str(stdout.lines().next().unwrap()).unwrap();
+        for kind in &kinds {
+            let delivery = tried(&desk, event["id"].as_str().unwrap(), kind);
+            let seen: Vec<_> =
+                lab.messages().into_iter().filter(|seen| seen["kind"] == *kind).collect();
+            assert_eq!(delivery["state"], "sent", "{delivery}\n{seen:?}");
+            let takes_it = !matches!(
+                deskbell_channels::kind(kind).unwrap().files,
+                Files::Pictures { .. } if name.ends_with("json")
+            );
+            let error = &delivery["attempts"][0]["error"];
+            assert_eq!(error.is_null(), takes_it, "{kind}: {delivery}\n{seen:?}");
+        }
+    }
+    let of_telegram = lab.held_by("telegram");
+    let told = |name: &str| of_telegram.iter().any(|seen| seen["text"] == name);
+    assert!(told("shot.png") && told("report.json"), "{of_telegram:?}");
 }
 
 /// The kinds of the lab that tell a run as one message.

@@ -5,6 +5,7 @@ mod support;
 mod tree;
 
 mod api;
+mod attachments;
 mod bad_input;
 mod bridge;
 mod channels;

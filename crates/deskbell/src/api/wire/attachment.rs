@@ -21,7 +21,8 @@ pub struct AttachmentBody<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<Cow<'a, str>>,
     /// Absolute path of a file on the daemon's machine, which is read when it is sent. Only the daemon's own user may
-    /// name one, over the local socket.
+    /// name one, over the local socket, or with `serve.attach_files` with the token of the state folder. Files of
+    /// Deskbell's own are refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<Cow<'a, str>>,
     /// Web address of a file.
@@ -51,7 +52,7 @@ pub(crate) fn attachments(bodies: &[AttachmentBody<'_>]) -> Result<Vec<Attachmen
             (None, Some(url)) => Place::Url(url.clone().into_owned()),
             (given, _) => {
                 let given = if given.is_some() { "both" } else { "neither" };
-                let field = format!("attachments.{index}");
+                let field = format!("attachments[{index}]");
                 let given = format!("an object with {given} of `path` and `url`");
                 return Err(Invalid::value(&field, given, "one of them"));
             }

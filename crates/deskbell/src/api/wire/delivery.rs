@@ -83,7 +83,7 @@ impl DeliveryBody {
         self.state.is_settled()
     }
 
-    /// What went wrong in the latest attempt, if it failed.
+    /// What went wrong in the latest attempt: all of it, or, where the message was sent, a part of it.
     pub fn latest_error(&self) -> Option<&str> {
         self.attempts.last()?.error.as_deref()
     }
@@ -133,7 +133,7 @@ pub struct AttemptBody {
     /// When its outcome was known.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Timestamp,
-    /// What went wrong; without it the far end took the message.
+    /// What went wrong; of a delivery that was sent, what of it did not arrive. Without it the far end took all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -10,7 +10,7 @@ use std::{
 use axum::{
     Router,
     body::{Body, Bytes},
-    extract::State,
+    extract::{DefaultBodyLimit, State},
     http::{HeaderMap, Method, Response, StatusCode, Uri, header},
 };
 use deskbell_channels::lab::{Answer, Asked, Fake, Mishap, Outcome};
@@ -26,6 +26,9 @@ use crate::app::SystemClock;
 
 /// How many requests are remembered; the oldest go.
 const SEEN_LIMIT: usize = 200_000;
+
+/// The largest body that a fake takes, in bytes: one with files in it.
+const BODY_LIMIT: usize = 64 * 1024 * 1024;
 
 /// How long a fake that hangs does so.
 const HANG: Duration = Duration::from_hours(1);
@@ -180,7 +183,8 @@ impl Shown {
 
 /// Serves the lab until the task is ended.
 pub(super) async fn serve(listener: TcpListener, lab: Arc<Lab>) -> io::Result<()> {
-    axum::serve(listener, Router::new().fallback(receive).with_state(lab)).await
+    let router = Router::new().fallback(receive).layer(DefaultBodyLimit::max(BODY_LIMIT));
+    axum::serve(listener, router.with_state(lab)).await
 }
 
 async fn receive(

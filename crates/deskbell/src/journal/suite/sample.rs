@@ -191,7 +191,7 @@ pub(in crate::journal) fn receipt(message_id: Option<&str>) -> Arrived {
 }
 
 pub(in crate::journal) fn sent(message_id: Option<&str>) -> Outcome {
-    Outcome::Sent(vec![receipt(message_id)])
+    Outcome::Sent { arrived: vec![receipt(message_id)], without: None }
 }
 
 pub(in crate::journal) fn retry_at(seconds: i64) -> Outcome {

@@ -14,8 +14,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Arguments, Call, Effects, Tool, channel_names, lenient_level, output_schema, refusal,
-    structured,
+    Arguments, Call, Effects, Tool, attachments, attachments_schema, channel_names, lenient_level,
+    output_schema, refusal, structured,
 };
 use crate::{
     intake::{Accepted, Report},
@@ -77,7 +77,8 @@ fn unified_input() -> Value {
             "link": {
                 "type": "string",
                 "description": "Optional web address to open for more"
-            }
+            },
+            "attachments": attachments_schema()
         },
         "required": ["message"]
     })
@@ -174,13 +175,14 @@ fn read(call: &Call<'_>, arguments: &mut Arguments) -> Result<Report, Invalid> {
         Bare::Log => arguments.text("title")?,
     };
     let link = arguments.text("link")?;
+    let attachments = attachments(arguments)?;
     let data = merge(arguments.object("data")?, details);
     Ok(Report {
         key: call.caller.key(),
         level,
         context,
         source: call.caller.source(),
-        content: Content { title, text, data, link, ..Content::default() },
+        content: Content { title, text, data, link, attachments, ..Content::default() },
         text_field: "message",
         at_once: false,
         folder: call.caller.folder(),

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Arguments, Call, Effects, Tool, output_schema,
+    Arguments, Call, Effects, Tool, attachments, attachments_schema, output_schema,
     push::{Pushed, Queued, answer, not_accepted},
 };
 use crate::intake::{Accepted, Report, timestamp};
@@ -59,6 +59,7 @@ fn unified_input() -> Value {
                 "additionalProperties": true,
                 "description": "Optional details; further fields are kept"
             },
+            "attachments": attachments_schema(),
             "timestamp": {
                 "type": "string",
                 "description": "When it happened, in ISO 8601 (default: now)"
@@ -152,12 +153,13 @@ fn read(call: &Call<'_>, arguments: &mut Arguments) -> Result<Report, Invalid> {
     let step = read_text("data.step", field("step"))?;
     let _checked = read_text("data.artifact_url", field("artifact_url"))?;
     let progress = field("progress").map(read_progress).transpose()?;
+    let attachments = attachments(arguments)?;
     Ok(Report {
         key: call.caller.key(),
         level: phase.level(),
         context: Context::default(),
         source: call.caller.source(),
-        content: Content { text, data: data.map(Value::Object), ..Content::default() },
+        content: Content { text, data: data.map(Value::Object), attachments, ..Content::default() },
         text_field: "message",
         at_once: false,
         folder: call.caller.folder(),

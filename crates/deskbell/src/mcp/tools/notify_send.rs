@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Arguments, Call, Effects, Tool, lenient_level, output_schema,
+    Arguments, Call, Effects, Tool, attachments, attachments_schema, lenient_level, output_schema,
     push::{Pushed, Queued, answer, not_accepted},
 };
 use crate::intake::Report;
@@ -52,6 +52,7 @@ fn unified_input() -> Value {
                 "type": "string",
                 "description": "Optional web address to open for more"
             },
+            "attachments": attachments_schema(),
             "channels": {
                 "type": "array",
                 "items": { "type": "string" },
@@ -119,6 +120,7 @@ fn read(call: &Call<'_>, arguments: &mut Arguments) -> Result<Report, Invalid> {
         _ => Context::default(),
     };
     let link = arguments.text("link")?;
+    let attachments = attachments(arguments)?;
     let to = arguments.texts("channels")?;
     let to = to.iter().map(|name| name.parse()).collect::<Result<Vec<ChannelName>, Invalid>>()?;
     Ok(Report {
@@ -126,7 +128,7 @@ fn read(call: &Call<'_>, arguments: &mut Arguments) -> Result<Report, Invalid> {
         level,
         context,
         source: call.caller.source(),
-        content: Content { title: Some(title), text, link, ..Content::default() },
+        content: Content { title: Some(title), text, link, attachments, ..Content::default() },
         text_field: "content",
         at_once: false,
         folder: call.caller.folder(),

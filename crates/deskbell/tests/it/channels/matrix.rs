@@ -123,7 +123,7 @@ fn configuration(folder: &Path, port: u16) -> String {
     let at = |name: &str| folder.join(name).display().to_string();
     let listener = json!({
         "port": port, "bind_addresses": ["127.0.0.1"], "type": "http", "tls": false,
-        "resources": [{ "names": ["client"] }],
+        "resources": [{ "names": ["client", "media"] }],
     });
     let limit = json!({ "per_second": 5, "burst_count": 5 });
     // JSON is YAML.
@@ -143,6 +143,7 @@ fn configuration(folder: &Path, port: u16) -> String {
         "listeners": [listener],
         "database": { "name": "sqlite3", "args": { "database": at("homeserver.db") } },
         "rc_message": limit,
+        "max_upload_size": "1M",
     })
     .to_string()
 }
@@ -188,6 +189,38 @@ fn a_real_homeserver_shows_a_run_as_one_message_after_a_restart_too_row_117() {
     assert!(message["content"]["body"].as_str().unwrap().contains("deploying"), "{message}");
     let newer = &message["unsigned"]["m.relations"]["m.replace"]["content"]["m.new_content"];
     assert!(newer["body"].as_str().unwrap().contains("deployed <everywhere>"), "{message}");
+}
+
+#[test]
+fn a_real_homeserver_keeps_files_and_one_that_it_refuses_is_named() {
+    const LARGE: usize = 1_100_000;
+    let homeserver = Homeserver::start();
+    let room = homeserver.room();
+    let mut desk = Desk::with_config(&homeserver.channel("room", &room, &token(&homeserver.bell)));
+    desk.serve();
+    let held = "what was\nattached";
+    fs::write(desk.folder().join("build ☃.log"), held).unwrap();
+    fs::write(desk.folder().join("core.bin"), "x".repeat(LARGE)).unwrap();
+    let files = ["--attach", "build ☃.log", "--attach", "core.bin"];
+    let told = [&["notify", "it failed", "--to", "room", "--wait"], &files[..]].concat();
+    let (code, _, stderr) = desk.run(&told);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("`core.bin` was not sent: "), "{stderr}");
+    let messages = homeserver.messages(&room);
+    let [text, file, missing] = &messages[..] else { panic!("{messages:?}") };
+    assert!(text["content"]["body"].as_str().unwrap().contains("it failed"), "{text}");
+    let said = missing["content"]["body"].as_str().unwrap();
+    assert!(said.starts_with("Attached: core.bin (1.1 MB, not taken: "), "{said}");
+    let content = &file["content"];
+    assert_eq!(
+        (&content["msgtype"], &content["filename"]),
+        (&"m.file".into(), &"build ☃.log".into())
+    );
+    assert_eq!(content["info"], json!({ "mimetype": "text/plain", "size": held.len() }));
+    let place = content["url"].as_str().unwrap().strip_prefix("mxc://").unwrap();
+    let path = format!("/_matrix/client/v1/media/download/{place}");
+    let login = format!("Bearer {}", homeserver.ada);
+    assert_eq!(ask(&homeserver.url(), "GET", &path, &login, ""), (200, held.to_owned()));
 }
 
 #[test]

@@ -106,9 +106,9 @@ fn a_preview_shows_a_file_by_its_size() {
     assert!(preview("far").contains("[3 bytes]"));
     let form = preview("tgram://110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw/7");
     assert!(form.contains("/sendPhoto") && form.contains("filename=\"shot.png\""), "{form}");
-    assert!(
-        preview("pover://uQiRzpo4DXghDmr9QzzfQu27cmVRsG@azGDORePK8gMaC0QOYAMyEEuzJnyUi")
-            .contains("shot.png+%283+bytes%29")
-    );
+    let picture = preview("pover://uQiRzpo4DXghDmr9QzzfQu27cmVRsG@azGDORePK8gMaC0QOYAMyEEuzJnyUi");
+    assert!(picture.contains("name=\"attachment\"; filename=\"shot.png\""), "{picture}");
+    let named = preview("gotifys://gotify.example.com/AKs9f0Qe1vGdx7c");
+    assert!(named.contains("Attached: shot.png (3 bytes)"), "{named}");
     assert!(far_end.requests().is_empty());
 }

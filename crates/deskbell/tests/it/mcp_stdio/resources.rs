@@ -32,7 +32,8 @@ async fn deliver(parts: &Parts, channel: &str) {
     let room = vec![(channel.parse().unwrap(), 10)];
     for due in parts.journal.claim(Claim { now, room }).await.unwrap().due {
         let receipt = Receipt { message_id: Some("far-1".to_owned()) };
-        let outcome = Outcome::Sent(vec![Arrived { receipt, ..Arrived::default() }]);
+        let arrived = vec![Arrived { receipt, ..Arrived::default() }];
+        let outcome = Outcome::Sent { arrived, without: None };
         let write = Write::Outcome { delivery: due.id, attempt: due.attempt, at: now, outcome };
         parts.journal.commit(vec![write]).await.unwrap();
     }
