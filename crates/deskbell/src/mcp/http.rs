@@ -5,6 +5,7 @@
 //! Tokens are checked outside.
 
 mod batch;
+mod direct;
 mod refusal;
 mod services;
 
@@ -63,8 +64,8 @@ pub fn router_within<H: ServerHandler>(
     let keep_alive = limits.keep_alive;
     let sessions = Sessions::new(limits);
     let aging = tokio::spawn(Sessions::age(Arc::downgrade(&sessions)));
-    let services = Services::new(app, stop, sessions, keep_alive, wrap);
-    let endpoints = Endpoints { services, _aging: AbortOnDropHandle::new(aging) };
+    let services = Services::new(app, stop, Arc::clone(&sessions), keep_alive, wrap);
+    let endpoints = Endpoints { services, sessions, _aging: AbortOnDropHandle::new(aging) };
     Router::new()
         .route("/mcp", any(serve_default))
         .route("/mcp/{profile}", any(serve_profile))
@@ -73,6 +74,7 @@ pub fn router_within<H: ServerHandler>(
 
 struct Endpoints<H, W> {
     services: Services<H, W>,
+    sessions: Arc<Sessions>,
     _aging: AbortOnDropHandle<()>,
 }
 
@@ -113,7 +115,7 @@ where
     };
     let is_delete = request.method() == Method::DELETE;
     let response = match *request.method() {
-        Method::POST => post(&service, request).await,
+        Method::POST => post(&endpoints.sessions, &service, request).await,
         // rmcp takes an id that is no text for none.
         Method::GET if has_odd_event_id(&request) => Refusal::NotResumed(NotResumed::NoId).into(),
         _ => call(&service, request).await,
@@ -140,14 +142,21 @@ async fn call<H: ServerHandler>(service: &Service<H>, request: Request) -> Respo
     }
 }
 
-async fn post<H: ServerHandler>(service: &Service<H>, request: Request) -> Response {
+async fn post<H: ServerHandler>(
+    sessions: &Sessions,
+    service: &Service<H>,
+    request: Request,
+) -> Response {
     let (parts, body) = request.into_parts();
     let bytes = match read(body).await {
         Ok(bytes) => bytes,
         Err(refused) => return refused,
     };
     if bytes.trim_ascii_start().first() != Some(&b'[') {
-        return call_one(service, parts, bytes).await;
+        return match direct::call(sessions, parts, &bytes).await {
+            Ok(response) => response,
+            Err(parts) => call_one(service, parts, bytes).await,
+        };
     }
     match serde_json::from_slice(&bytes) {
         Ok(items) => batch::serve(service, &parts, items).await,

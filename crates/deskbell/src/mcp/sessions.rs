@@ -30,8 +30,11 @@ use tokio::time::Instant;
 use tracing::debug;
 use uuid::Uuid;
 
-pub(super) use self::session::NotResumed;
-use self::{service_loop::ServiceLoop, session::Session};
+use self::service_loop::ServiceLoop;
+pub(super) use self::{
+    reader::Reader,
+    session::{NotResumed, Session},
+};
 
 /// How many sessions there are and how long they last.
 #[derive(Debug, Clone)]
@@ -136,6 +139,16 @@ impl Sessions {
                 }
             }
         }
+    }
+
+    pub(super) const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The session with this id, if it is there and does not end.
+    pub(super) fn live(&self, id: &str) -> Option<Arc<Session>> {
+        let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
+        sessions.get(id).filter(|session| !session.is_ending()).cloned()
     }
 
     fn pause(&self) -> Duration {

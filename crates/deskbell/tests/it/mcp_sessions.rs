@@ -113,6 +113,20 @@ fn what_a_call_says_is_on_its_own_stream_and_nowhere_else_row_54() {
 }
 
 #[test]
+fn a_call_that_is_answered_at_once_is_answered_in_json_and_a_slow_one_on_a_stream() {
+    let served = Served::new(Limits::default());
+    let session = served.open();
+    let events: Vec<_> = served.post(&session, &call(1, "steps", &json!({ "count": 0 }))).collect();
+    assert_eq!(said(&events), ["answer 1"]);
+    assert_eq!(events[0].id, None);
+    let mut events = served.post(&session, &call(2, "hold", &json!({})));
+    let priming = events.next().unwrap();
+    assert_eq!((priming.message, priming.retry.as_deref()), (None, Some("3000")));
+    served.talker.release();
+    assert_eq!(said(&events.collect::<Vec<_>>()), ["answer 2"]);
+}
+
+#[test]
 fn a_reader_that_stalls_holds_up_nobody_else() {
     let served = Served::new(Limits::default());
     let session = served.open();
@@ -124,8 +138,11 @@ fn a_reader_that_stalls_holds_up_nobody_else() {
     assert_eq!(events.len(), 6);
     drop(stalled);
 
-    let mut events = served.listen(&session).unwrap();
-    let loss = events.find(|event| event.message.is_some()).unwrap().message.unwrap();
+    // From the beginning, because the stalled reader may have been told already.
+    let priming = served.listen(&session).unwrap().next().unwrap().id.unwrap();
+    let (stream, _) = priming.split_once('-').unwrap();
+    let mut events = served.resume(&session, &format!("{stream}-0")).unwrap();
+    let loss = events.next().unwrap().message.unwrap();
     let dropped = loss["params"]["data"]["dropped"].as_u64().unwrap();
     assert!(dropped > 0, "{loss}");
     assert_eq!(loss["params"]["level"], "warning");

@@ -147,16 +147,27 @@ impl<H> Made<H> {
     }
 }
 
+/// Whether a request names this machine in one of the usual ways, or by an address.
+pub(super) fn is_reached_locally(headers: &HeaderMap) -> bool {
+    host(headers).is_some_and(|host| LOOPBACK.contains(&host))
+        || named_by_address(headers).is_some()
+}
+
 /// The host of a request that names an address of this machine other than the usual ones. Whoever rebinds a DNS name
 /// cannot do without that name, so an address is no danger and the listener's own need not be configured.
 fn named_by_address(headers: &HeaderMap) -> Option<&str> {
+    let host = host(headers)?;
+    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    (is_address && !LOOPBACK.contains(&host)).then_some(host)
+}
+
+/// The host that a request names, without the port.
+fn host(headers: &HeaderMap) -> Option<&str> {
     let host = headers.get(header::HOST)?.to_str().ok()?;
-    let name = match host.rsplit_once(':') {
+    Some(match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
-    };
-    let is_address = name.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-    (is_address && !LOOPBACK.contains(&name)).then_some(name)
+    })
 }
 
 /// An origin with its port, because rmcp takes an entry without one for any port.

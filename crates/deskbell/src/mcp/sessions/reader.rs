@@ -1,18 +1,21 @@
 //! One HTTP response that reads a stream.
 
 use std::{
+    future::poll_fn,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use futures_util::Stream;
-use rmcp::transport::streamable_http_server::session::ServerSseMessage;
+use rmcp::{
+    model::ServerJsonRpcMessage, transport::streamable_http_server::session::ServerSseMessage,
+};
 
 use super::{session::Session, streams::Place};
 
 /// Reads one stream of a session until it ends, or until another reader takes its place.
-pub(super) struct Reader {
+pub(in crate::mcp) struct Reader {
     session: Arc<Session>,
     place: Place,
     /// The number of the event that comes first and has no message.
@@ -22,6 +25,12 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) const fn new(session: Arc<Session>, place: Place, primes: Option<u64>) -> Self {
         Self { session, place, primes }
+    }
+
+    /// Waits for the first message of a call's stream, and gives it if it is the answer: then there is nothing more,
+    /// and nothing is kept. `None` if there is something before the answer.
+    pub(in crate::mcp) async fn sole_answer(&mut self) -> Option<Arc<ServerJsonRpcMessage>> {
+        poll_fn(|context| self.session.poll_sole_answer(&self.place, context.waker())).await
     }
 }
 

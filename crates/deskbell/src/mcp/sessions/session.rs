@@ -43,7 +43,7 @@ const STALLED: Duration = Duration::from_secs(5);
 const HANDSHAKE: Duration = Duration::from_secs(5 * 60);
 
 /// One session.
-pub(super) struct Session {
+pub(in crate::mcp) struct Session {
     tag: Tag,
     state: Mutex<State>,
     /// Handlers that were held up may go on.
@@ -120,7 +120,7 @@ impl Session {
     }
 
     /// Opens the stream of a call and hands the call over.
-    pub(super) async fn call(
+    pub(in crate::mcp) async fn call(
         self: &Arc<Self>,
         mut message: ClientJsonRpcMessage,
     ) -> Result<Reader, Gone> {
@@ -276,6 +276,15 @@ impl Session {
         };
         self.unlock(state);
         polled
+    }
+
+    /// The answer of a call, once it is there, if it is all that the call's stream has; the stream is then forgotten.
+    pub(super) fn poll_sole_answer(
+        &self,
+        place: &Place,
+        waker: &Waker,
+    ) -> Poll<Option<Arc<ServerJsonRpcMessage>>> {
+        self.lock().streams.take_sole_answer(place, waker)
     }
 
     /// The event before all others, from whose id on its client can resume.

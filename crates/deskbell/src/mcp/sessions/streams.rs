@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     mem,
-    task::Waker,
+    task::{Poll, Waker},
     time::Duration,
 };
 
@@ -232,6 +232,27 @@ impl<M: Clone> Streams<M> {
             }
         }
         taken
+    }
+
+    /// The answer of a call, once it is there, if it is all that its stream has: then nobody knows an id from which the
+    /// stream could be resumed, and it is forgotten.
+    pub(super) fn take_sole_answer(&mut self, place: &Place, waker: &Waker) -> Poll<Option<M>> {
+        let Some(stream) = self.streams.get_mut(&place.stream).filter(|_| !self.closed) else {
+            return Poll::Ready(None);
+        };
+        match stream.messages.front() {
+            Some((1, Kind::Answer, answer)) => {
+                let answer = answer.clone();
+                self.streams.remove(&place.stream);
+                self.unclaimed.remove(&place.stream);
+                Poll::Ready(Some(answer))
+            }
+            None if stream.ended.is_none() => {
+                stream.await_more(waker);
+                Poll::Pending
+            }
+            Some(_) | None => Poll::Ready(None),
+        }
     }
 
     /// Takes note that the reader at `place` is gone.

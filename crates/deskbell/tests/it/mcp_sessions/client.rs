@@ -162,13 +162,18 @@ impl Served {
         self.request("POST", Some(session), None, Some(message)).status().as_u16()
     }
 
-    /// Sends a request and gives the events of its stream.
+    /// Sends a request and gives the events of its stream, or the answer in JSON as the only one.
     #[track_caller]
     pub(super) fn post(&self, session: &str, message: &Value) -> Events {
         let response = self.request("POST", Some(session), None, Some(message));
         assert_eq!(response.status(), 200);
-        assert_eq!(response.headers()["content-type"], "text/event-stream");
-        Events::new(response.into_body().into_reader())
+        let is_stream = response.headers()["content-type"] == "text/event-stream";
+        let mut body = response.into_body();
+        if is_stream {
+            return Events::new(body.into_reader());
+        }
+        let answer = body.read_to_string().unwrap();
+        Events(Box::new([format!("data: {answer}"), String::new()].into_iter()))
     }
 
     /// The status of a ping.

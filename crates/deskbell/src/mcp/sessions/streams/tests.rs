@@ -215,6 +215,23 @@ fn an_answer_that_was_lost_on_its_way_is_kept_again_while_its_client_reads() {
 }
 
 #[test]
+fn an_answer_before_which_nothing_was_said_is_taken_whole_and_leaves_nothing_behind() {
+    let mut streams = Numbers::new();
+    let stream = streams.open();
+    let (place, _) = streams.read(stream).unwrap();
+    assert!(streams.take_sole_answer(&place, Waker::noop()).is_pending());
+    assert!(streams.append(stream, 7, Kind::Answer, now()).is_some(), "its reader is woken");
+    assert_eq!(streams.take_sole_answer(&place, Waker::noop()), Poll::Ready(Some(7)));
+    assert_eq!(streams.resume(stream, 0).unwrap_err(), Unresumable::Forgotten);
+    assert_eq!(streams.streams.len(), 1);
+
+    let stream = call(&mut streams, 1);
+    let (mut place, _) = streams.read(stream).unwrap();
+    assert_eq!(streams.take_sole_answer(&place, Waker::noop()), Poll::Ready(None));
+    assert_eq!(drain(&mut streams, &mut place), (vec![(1, 0), (2, 1)], true));
+}
+
+#[test]
 fn a_closed_session_ends_its_readers() {
     let mut streams = Numbers::new();
     let (mut place, _) = streams.read(STANDALONE).unwrap();
