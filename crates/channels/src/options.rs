@@ -60,10 +60,7 @@ pub(crate) fn read<C: DeserializeOwned>(
     if let Some(missing) = missing {
         return Err(ConfigError(format!("`{}` is missing", missing.name)));
     }
-    serde_path_to_error::deserialize(options).map_err(|error| {
-        let path = error.path().to_string();
-        ConfigError(wrong_value(&path, &error.into_inner().to_string()))
-    })
+    options.try_into().map_err(|error| ConfigError(wrong_value(&error.to_string())))
 }
 
 fn unknown_option(name: &str, known: &[OptionDoc]) -> String {
@@ -80,14 +77,17 @@ fn unknown_option(name: &str, known: &[OptionDoc]) -> String {
     }
 }
 
-/// What is wrong with the option at `path`: of the parser's message only what it expected.
-fn wrong_value(path: &str, message: &str) -> String {
+/// What is wrong with an option: of the parser's message, which ends with ``in `PATH` ``, only the path and what it
+/// expected there.
+fn wrong_value(message: &str) -> String {
+    let path = message.trim_end().rsplit_once("\nin ");
+    let path = path.map_or_else(|| "an option".to_owned(), |(_, path)| path.to_owned());
     let expected = message.lines().next().unwrap_or_default().rsplit_once("expected ");
     match expected {
         Some((_, expected)) => {
-            format!("`{path}` is not right; expected {}", expected_in_words(expected))
+            format!("{path} is not right; expected {}", expected_in_words(expected))
         }
-        None => format!("`{path}` is not right"),
+        None => format!("{path} is not right"),
     }
 }
 
@@ -107,6 +107,9 @@ mod tests {
         server: Address,
         /// What for.
         token: Option<Secret>,
+        /// Whom.
+        #[serde(default)]
+        names: Vec<String>,
         /// How often.
         #[serde(default = "three")]
         times: u8,
@@ -142,12 +145,13 @@ mod tests {
         check("server = 'h'\ntoken2 = 'hunter2'", "unknown option `token2`; did you mean `token`?");
         check(
             "server = 'h'\nzzz = 'hunter2'",
-            "unknown option `zzz`; the options are `server`, `times`, `token`, `way`",
+            "unknown option `zzz`; the options are `server`, `names`, `times`, `token`, `way`",
         );
         check(
             "server = 'h'\ntimes = 'hunter2'",
             "`times` is not right; expected a whole number from 0 to 255",
         );
+        check("server = 'h'\nnames = ['a', 5]", "`names` is not right; expected a text");
         check("server = 'h'\ntoken = 5", "`token` is not right; expected a text");
         check("server = 'ftp://hunter2'", "`server` is not right; expected one with http or https");
         check(
@@ -171,6 +175,7 @@ mod tests {
             .collect();
         let expected = [
             "server Where to. true false -",
+            "names Whom. false false []",
             "times How often. false false 3",
             "token What for. false true -",
             "way How. false false \"long\"",
