@@ -87,6 +87,7 @@ mod web_push;
 mod webex;
 mod webhook_json;
 mod webhook_template;
+mod wecom_aibot;
 mod wecom_app;
 mod wecom_bot;
 mod weplusbot;
@@ -220,6 +221,7 @@ const KINDS: &[ChannelKind] = &[
     webex::KIND,
     webhook_json::KIND,
     webhook_template::KIND,
+    wecom_aibot::KIND,
     wecom_app::KIND,
     wecom_bot::KIND,
     weplusbot::KIND,

@@ -205,6 +205,11 @@ pub enum Transport {
     Smtp,
     /// By an MQTT broker.
     Mqtt,
+    /// By frames over a WebSocket.
+    WebSocket {
+        /// What an answer means.
+        verdict: Verdict,
+    },
     /// By records of syslog, which nobody acknowledges.
     Syslog,
     /// On this machine.

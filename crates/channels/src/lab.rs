@@ -256,7 +256,11 @@ impl Fake {
     fn http(&self) -> (&'static str, &'static [Refusal]) {
         match self.kind.about.transport {
             Transport::Http { accepted, refusals, .. } => (accepted, refusals),
-            Transport::Smtp | Transport::Mqtt | Transport::Syslog | Transport::Local => ("", &[]),
+            Transport::Smtp
+            | Transport::Mqtt
+            | Transport::WebSocket { .. }
+            | Transport::Syslog
+            | Transport::Local => ("", &[]),
         }
     }
 

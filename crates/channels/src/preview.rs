@@ -34,7 +34,11 @@ impl Preview {
     fn of(kind: &ChannelKind) -> Self {
         let answer = match kind.about.transport {
             Transport::Http { accepted, .. } => accepted,
-            Transport::Smtp | Transport::Mqtt | Transport::Syslog | Transport::Local => "",
+            Transport::Smtp
+            | Transport::Mqtt
+            | Transport::WebSocket { .. }
+            | Transport::Syslog
+            | Transport::Local => "",
         };
         Self(Arc::new(Mutex::new(Notes { requests: Vec::new(), hidden: Vec::new(), answer })))
     }

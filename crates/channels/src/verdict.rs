@@ -318,10 +318,10 @@ impl Verdict {
 }
 
 impl ChannelKind {
-    /// How this kind's far end says that it took a message; the status where it is not reached by HTTP.
+    /// How this kind's far end says that it took a message; the status where nothing is declared.
     pub const fn verdict(&self) -> &Verdict {
         match &self.about.transport {
-            Transport::Http { verdict, .. } => verdict,
+            Transport::Http { verdict, .. } | Transport::WebSocket { verdict } => verdict,
             _ => &Verdict::STATUS,
         }
     }

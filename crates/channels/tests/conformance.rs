@@ -118,7 +118,13 @@ impl For {
         let about = &kind.about;
         match (self, about.transport) {
             (Self::All, _)
-            | (Self::Network, Transport::Http { .. } | Transport::Smtp | Transport::Mqtt)
+            | (
+                Self::Network,
+                Transport::Http { .. }
+                | Transport::Smtp
+                | Transport::Mqtt
+                | Transport::WebSocket { .. },
+            )
             | (Self::Http, Transport::Http { .. }) => true,
             (Self::Verdict, Transport::Http { verdict, .. }) => {
                 !matches!(verdict.success, Success::Status)

@@ -115,6 +115,9 @@ pub(crate) fn attempt_with(
             options.insert("host".to_owned(), toml::Value::from("127.0.0.1"));
             options.insert("port".to_owned(), toml::Value::from(i64::from(port)));
         }
+        Transport::WebSocket { .. } => {
+            options.insert("server".to_owned(), format!("ws://127.0.0.1:{port}").into());
+        }
         Transport::Syslog | Transport::Local => panic!("{} has no network", kind.about.name),
     }
     let channel = kind.build(options).unwrap();

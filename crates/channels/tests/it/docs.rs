@@ -114,6 +114,7 @@ fn transport(kind: &ChannelKind) -> &'static str {
         Transport::Http { .. } => "HTTP request",
         Transport::Smtp => "mail",
         Transport::Mqtt => "MQTT message",
+        Transport::WebSocket { .. } => "WebSocket frame",
         Transport::Syslog => "record of syslog",
         Transport::Local => "something on this machine",
     }
@@ -151,6 +152,7 @@ fn success(kind: &ChannelKind) -> String {
         Transport::Http { verdict, .. } => verdict.described(),
         Transport::Smtp => "the server took the mail".to_owned(),
         Transport::Mqtt => "the broker acknowledged the message".to_owned(),
+        Transport::WebSocket { .. } => "the far end acknowledged the message".to_owned(),
         Transport::Syslog => "it was handed over; syslog does not acknowledge".to_owned(),
         Transport::Local => "it was done".to_owned(),
     }

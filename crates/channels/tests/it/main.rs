@@ -23,6 +23,7 @@ mod mqtt;
 mod recipe;
 mod syslog;
 mod telegram;
+mod wecom_aibot;
 mod wecom_app;
 
 use deskbell_channels::{Channel, ChannelKind, SendContext, SendError, deliver, kind};

@@ -20,6 +20,10 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("reqwest", &["crates/channels/src/http"]),
     ("lettre", &["crates/channels/src/mail", "crates/channels/src/catalog/smtp"]),
     ("rumqttc", &["crates/channels/src/catalog/mqtt"]),
+    (
+        "async_tungstenite",
+        &["crates/channels/src/catalog/wecom_aibot", "crates/channels/tests/it/wecom_aibot"],
+    ),
     ("zbus", &["crates/channels/src/desktop"]),
     ("clap", &["crates/deskbell/src/cli"]),
     ("clap_complete", &["crates/deskbell/src/cli"]),
