@@ -47,7 +47,7 @@ pub trait Channel: Send + Sync {
         Ok(())
     }
 
-    /// Why nobody would see a message, as far as that shows without sending one.
+    /// Why nobody would see a message, as far as that shows without sending one: a file that cannot be read, no desktop.
     fn unseen(&self) -> Option<String> {
         None
     }

@@ -12,6 +12,7 @@ pub use schemars::JsonSchema;
 pub use serde::Deserialize;
 pub use serde_json::{Value, json};
 
+pub(crate) use crate::fields::check_headers;
 pub use crate::{
     address::{Address, Proxy},
     channel::{

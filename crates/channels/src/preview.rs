@@ -84,7 +84,8 @@ impl fmt::Debug for Preview {
     }
 }
 
-/// What `channel` would send for `message`: `{"kind": …, "requests": […]}`, secrets masked unless `show_secrets`.
+/// What `channel` would send for `message`: `{"kind": …, "requests": […]}`, secrets masked unless `show_secrets`. Where
+/// it would send nothing, `failure` says why.
 pub async fn preview(
     kind: &ChannelKind,
     channel: &dyn Channel,
@@ -95,6 +96,7 @@ pub async fn preview(
 ) -> Value {
     let preview = Preview::of(kind);
     let attached = files::gather(kind, message, manner).await;
+    let mut failure = None;
     for piece in pieces(kind, channel, message, &attached, manner) {
         let Piece { target, part, message, files, .. } = piece;
         let cx = SendContext {
@@ -105,9 +107,14 @@ pub async fn preview(
             ..SendContext::new(delivery(&message), now, Http::default())
         };
         // What counts is what was written down; nothing answers for real.
-        let _told = channel.send(&message, &cx).await;
+        failure = failure.or(channel.send(&message, &cx).await.err());
     }
-    preview.written_down(kind, (!show_secrets).then(|| channel.secrets()))
+    let mut shown = preview.written_down(kind, (!show_secrets).then(|| channel.secrets()));
+    let is_empty = shown.pointer("/requests/0").is_none();
+    if let (Some(failure), true, Some(fields)) = (failure, is_empty, shown.as_object_mut()) {
+        fields.insert("failure".to_owned(), failure.message.into());
+    }
+    shown
 }
 
 /// What `channel` would send for `message` with `file`, secrets shown: for each `send` what it is.

@@ -4,6 +4,8 @@
 //! repeated in an error except a scheme that is known and the names of its parameters, because everything else may be
 //! a token.
 
+use std::net::Ipv6Addr;
+
 use deskbell_core::{
     Invalid,
     event::Format,
@@ -188,8 +190,12 @@ impl ServiceUrl {
         let Some((scheme, rest)) = address.trim().split_once("://") else {
             return Err(ConfigError("the address has no scheme, such as `ntfy://`".to_owned()));
         };
-        let written = rest.to_owned();
-        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let scheme = scheme.to_ascii_lowercase();
+        let written = match is_web(&scheme) {
+            true => with_plain_host(rest),
+            false => rest.to_owned(),
+        };
+        let (rest, query) = written.split_once('?').unwrap_or((&written, ""));
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, authority) = match authority.rsplit_once('@') {
             Some((login, authority)) => (Some(login), authority),
@@ -201,15 +207,10 @@ impl ServiceUrl {
             None => (None, None),
         };
         let part = |part: Option<&str>| part.filter(|part| !part.is_empty()).map(decoded);
-        Ok(Self {
-            scheme: scheme.to_ascii_lowercase(),
-            user: part(user),
-            password: part(password),
-            authority: decoded(authority),
-            path: path.split('/').filter(|part| !part.is_empty()).map(decoded).collect(),
-            written,
-            query: query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect(),
-        })
+        let path = path.split('/').filter(|part| !part.is_empty()).map(decoded).collect();
+        let query = query.split('&').filter(|pair| !pair.is_empty()).map(pair).collect();
+        let (user, password, authority) = (part(user), part(password), decoded(authority));
+        Ok(Self { scheme, user, password, authority, path, query, written })
     }
 
     /// Takes over the parts that stand behind the `?`, as all of Apprise's addresses may have them. What stood in the
@@ -363,7 +364,7 @@ impl ServiceUrl {
 
     /// Whether the address is the service's own rather than one of ours.
     pub fn is_native(&self) -> bool {
-        matches!(self.scheme.as_str(), "https" | "http")
+        is_web(&self.scheme)
     }
 
     /// Takes the parameters whose names start with `prefix`, and gives their names without it.
@@ -387,7 +388,7 @@ impl ServiceUrl {
     /// The host and the port, if one is given.
     ///
     /// # Errors
-    /// Says that there is no host, or that the port is no number.
+    /// Says that there is no host, that it is not written as one, or that the port is no port.
     pub fn host(&self) -> Result<(&str, Option<u16>), ConfigError> {
         let (host, port) = match self.authority.rsplit_once(':') {
             // The colons of a number such as `[::1]` belong to the host.
@@ -397,16 +398,21 @@ impl ServiceUrl {
         if host.is_empty() {
             return Err(self.wrong("names no host"));
         }
+        let number = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let is_number = number.is_some_and(|number| number.parse::<Ipv6Addr>().is_ok());
+        if host.contains(['[', ']']) && !is_number {
+            return Err(self.wrong("has brackets around what is no address of IPv6"));
+        }
         match port.map(str::parse).transpose() {
-            Ok(port) => Ok((host, port)),
-            Err(_) => Err(self.wrong("has a port that is no number")),
+            Ok(port) if port != Some(0) => Ok((host, port)),
+            _ => Err(self.wrong("has a port that is no number from 1 to 65535")),
         }
     }
 
     /// `http://` or, where the scheme ends with an `s`, `https://`, with the host and port.
     ///
     /// # Errors
-    /// Says that there is no host, or that the port is no number.
+    /// As [`Self::host`].
     pub fn web(&self) -> Result<String, ConfigError> {
         self.host()?;
         let scheme = if self.scheme.ends_with('s') { "https" } else { "http" };
@@ -429,6 +435,23 @@ impl ServiceUrl {
     pub fn wrong(&self, what: &str) -> ConfigError {
         ConfigError(format!("the `{}` address {what}", self.scheme))
     }
+}
+
+/// Whether addresses of `scheme` are those of the web.
+fn is_web(scheme: &str) -> bool {
+    matches!(scheme, "https" | "http")
+}
+
+/// An address without its scheme, with its host in lower case: there is no other difference between `Discord.com` and
+/// `discord.com`, but there may be between tokens.
+fn with_plain_host(rest: &str) -> String {
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, behind) = rest.split_at_checked(end).unwrap_or((rest, ""));
+    let (login, host) = match authority.rsplit_once('@') {
+        Some((login, host)) => (format!("{login}@"), host),
+        None => (String::new(), authority),
+    };
+    format!("{login}{}{behind}", host.to_ascii_lowercase())
 }
 
 /// A parameter's name and value. Apprise writes `+X-Key=…` for a header, so a `+` is no space here; and only the names
@@ -456,127 +479,4 @@ pub fn options<const N: usize>(set: [(&str, Option<toml::Value>); N]) -> toml::T
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{catalog::from_url, manner::Overflow};
-
-    #[track_caller]
-    fn check(address: &str, kind: &str, options: &str) {
-        let found = from_url(address).unwrap();
-        let options: toml::Table = toml::from_str(options).unwrap();
-        assert_eq!((found.kind, found.options), (kind, options));
-    }
-
-    #[test]
-    fn an_address_says_how_any_channel_is_to_tell() {
-        let manner = |address| from_url(address).unwrap().manner;
-        let truncated = manner("ntfy://t?format=text&overflow=truncate");
-        assert_eq!(truncated.format, Some(Format::Text));
-        assert_eq!(truncated.overflow, Overflow::Truncate);
-        assert_eq!(manner("ntfy://t?format=html").format, Some(Format::Markdown));
-        assert_eq!(manner("ntfy://t"), Manner::default());
-        assert_eq!(manner("ntfy://t?format="), Manner::default());
-    }
-
-    #[test]
-    fn what_no_channel_does_is_told() {
-        let passed_over = |address| from_url(address).unwrap().passed_over;
-        assert_eq!(passed_over("ntfy://t?verify=no&retry=3&wait=2"), ["verify", "retry", "wait"]);
-        assert!(passed_over("ntfy://t?verify=yes&retry=0&emojis=no&image=yes&cto=").is_empty());
-    }
-
-    #[test]
-    fn a_login_may_stand_behind_the_question_mark() {
-        check(
-            "bark://push.example.com/key1?user=me&pass=secret-1&port=81",
-            "bark",
-            "key = 'key1'\nserver = 'http://push.example.com:81'\nuser = 'me'\npassword = 'secret-1'",
-        );
-        check(
-            "bark://secret-1@push.example.com/key1?user=me",
-            "bark",
-            "key = 'key1'\nserver = 'http://push.example.com'\nuser = 'me'\npassword = 'secret-1'",
-        );
-    }
-
-    #[test]
-    fn addresses_are_read_as_apprise_reads_them() {
-        check("ntfy://builds", "ntfy", "topic = 'builds'");
-        check(
-            "ntfys://me:p%40ss@push.example.com:8443/builds",
-            "ntfy",
-            "topic = 'builds'\nserver = 'https://push.example.com:8443'\nuser = 'me'\npassword = 'p@ss'",
-        );
-        check(
-            "ntfys://tk_abc@push.example.com/builds?format=markdown",
-            "ntfy",
-            "topic = 'builds'\nserver = 'https://push.example.com'\ntoken = 'tk_abc'",
-        );
-        check(
-            "tgram://110201543:AAHdq/-1001/?topic=7&silent=yes",
-            "telegram",
-            "token = '110201543:AAHdq'\nchat_id = '-1001'\ntopic = 7\nsilent = true",
-        );
-        check("dingtalk://SECx@t0ken/", "dingtalk_bot", "token = 't0ken'\nsecret = 'SECx'");
-        check(
-            "jsons://u:p@hooks.example.com/a/b/?-k=v&+X-Key=s&:message=text&:team=shop&Method=put",
-            "apprise_webhook",
-            "url = 'https://u:p@hooks.example.com/a/b/?k=v'\nheaders = { X-Key = 's' }\nmethod = 'PUT'\n\
-             names = { message = 'text' }\nfields = { team = 'shop' }",
-        );
-        check(
-            "mqtts://bell:pw@broker:8884/a/b?qos=2&retain=yes",
-            "mqtt",
-            "host = 'broker'\nport = 8884\ntls = true\ntopic = 'a/b'\nuser = 'bell'\npassword = 'pw'\nqos = 2\nretain = true",
-        );
-        check(
-            "gotifys://push.example.com/sub/AKx",
-            "gotify",
-            "server = 'https://push.example.com/sub'\ntoken = 'AKx'",
-        );
-    }
-
-    #[test]
-    fn mail_addresses_name_provider_sender_and_readers() {
-        check(
-            "mailto://ada:pw@gmail.com",
-            "smtp",
-            "host = 'smtp.gmail.com'\nsecurity = 'starttls'\nuser = 'ada@gmail.com'\npassword = 'pw'\n\
-             from = 'ada@gmail.com'\nto = ['ada@gmail.com']",
-        );
-        check(
-            "mailtos://bell:pw@example.com:465/x@example.com/y@example.com?smtp=mail.example.com&mode=ssl&name=Bell",
-            "smtp",
-            "host = 'mail.example.com'\nport = 465\nsecurity = 'tls'\nuser = 'bell'\npassword = 'pw'\n\
-             from = 'Bell <bell@example.com>'\nto = ['x@example.com', 'y@example.com']",
-        );
-        check(
-            "mailto://localhost:2525?from=bell@example.com&to=x@example.com,y@example.com",
-            "smtp",
-            "host = 'localhost'\nport = 2525\nsecurity = 'none'\nfrom = 'bell@example.com'\n\
-             to = ['x@example.com', 'y@example.com']",
-        );
-    }
-
-    #[test]
-    fn refusals_say_which_part_is_wrong_and_repeat_no_other_row_116() {
-        #[track_caller]
-        fn check(address: &str, expected: &str) {
-            assert_eq!(from_url(address).unwrap_err().to_string(), expected);
-        }
-        check("no address", "the address has no scheme, such as `ntfy://`");
-        check("ntfyy://x", "no kind of channel takes such an address; did you mean `ntfy://`?");
-        check("zzz://secret", "no kind of channel takes such an address");
-        check("ntfy://t?secret", "the `ntfy` address has a parameter without a value");
-        check("tgram://1:secret", "the `tgram` address names no chat");
-        check("feishu://u@secret", "the `feishu` address has a login, which means nothing there");
-        check("gotifys://h/AKx?to=secret", "the `gotifys` address has the unknown parameter `to`");
-        check("mqtt://h:secret/t", "the `mqtt` address has a port that is no number");
-        check("ntfy://t?colour=secret", "the `ntfy` address has the unknown parameter `colour`");
-        check("mqtt:///t", "the `mqtt` address names no host");
-        check(
-            "ntfy://t?overflow=secret",
-            "the `ntfy` address has a wrong `overflow`; expected split, truncate or upstream",
-        );
-    }
-}
+mod tests;

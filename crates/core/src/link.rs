@@ -1,5 +1,7 @@
 //! Web addresses that belong to an event: what a reader opens to see more.
 
+use std::{borrow::Cow, net::Ipv6Addr};
+
 use crate::{field::Invalid, text};
 
 /// Longest address, in bytes. Longer ones are refused.
@@ -18,9 +20,11 @@ pub fn check(field: &str, address: &str) -> Result<(), Invalid> {
     }
     match opened(address) {
         Some(_) => Ok(()),
-        None => {
-            Err(Invalid::text(field, address, "an address that starts with https:// or http://"))
-        }
+        None => Err(Invalid::text(
+            field,
+            address,
+            "an address of the web such as https://example.com/a",
+        )),
     }
 }
 
@@ -33,15 +37,37 @@ pub(crate) fn named(data: &serde_json::Value) -> Option<String> {
 /// `address` as a reader can open it, if it is one of the web. What would end it in a text is written as addresses
 /// write it (RFC 3986, section 2.1).
 pub(crate) fn opened(address: &str) -> Option<String> {
-    let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"))?;
-    let is_plain = !rest.is_empty()
-        && text::one_line(address) == address
+    let (scheme, rest) = address.split_once("://")?;
+    let scheme = ["https", "http"].into_iter().find(|known| scheme.eq_ignore_ascii_case(known))?;
+    let address: Cow<'_, str> = match address.starts_with(scheme) {
+        true => address.into(),
+        false => format!("{scheme}://{rest}").into(),
+    };
+    let is_plain = has_host(rest)
+        && text::one_line(&address) == address
         && !address.contains(char::is_whitespace);
     let escaped = |character: char| match character {
         '<' | '>' | '"' | '`' | '\\' | '|' => format!("%{:02X}", u32::from(character)),
         other => other.to_string(),
     };
     is_plain.then(|| address.chars().map(escaped).collect())
+}
+
+/// Whether what follows the scheme begins with a host and, if there is one, a port.
+fn has_host(rest: &str) -> bool {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    let (host, port) = match place.rsplit_once(':') {
+        // The colons of a number such as `[::1]` belong to the host.
+        Some((host, port)) if !port.ends_with(']') => (host, port),
+        _ => (place, ""),
+    };
+    let number = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let is_host = match number {
+        Some(number) => number.parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && !host.contains(['[', ']', ':']),
+    };
+    is_host && (port.is_empty() || port.parse::<u16>().is_ok())
 }
 
 #[cfg(test)]
@@ -52,13 +78,32 @@ mod tests {
 
     #[test]
     fn only_web_addresses_become_links() {
-        for address in
-            ["javascript:alert(1)", "https://a b", "https://a\nb", "s3://bucket", "https://"]
-        {
+        for address in [
+            "javascript:alert(1)",
+            "https://a b",
+            "https://a\nb",
+            "s3://bucket",
+            "https://",
+            "https:///path",
+            "https://:80/",
+            "https://me@/",
+            "https://[::1/",
+            "https://[a]/",
+            "https://a:99999/",
+            "https://a:b/",
+        ] {
             assert_eq!(named(&json!({ "artifact_url": address })), None, "{address}");
             assert!(check("link", address).is_err(), "{address}");
         }
-        assert_eq!(named(&json!({ "url": "https://h/a" })).as_deref(), Some("https://h/a"));
+        for (address, expected) in [
+            ("https://h/a", "https://h/a"),
+            ("HTTPS://H/a", "https://H/a"),
+            ("Http://me:pw@[::1]:8080?a=:b", "http://me:pw@[::1]:8080?a=:b"),
+            ("https://h:", "https://h:"),
+        ] {
+            assert_eq!(named(&json!({ "url": address })).as_deref(), Some(expected));
+            assert_eq!(check("link", address), Ok(()));
+        }
     }
 
     #[test]

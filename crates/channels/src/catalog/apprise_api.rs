@@ -108,6 +108,10 @@ pub(super) fn severity(message: &Message) -> &'static str {
 
 #[async_trait]
 impl Channel for AppriseApi {
+    fn check(&self) -> Result<(), ConfigError> {
+        check_headers(&self.headers)
+    }
+
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
         let notification = present(json!({
             "title": message.title.as_deref().unwrap_or_default(),

@@ -1,6 +1,6 @@
 use std::{collections::BTreeMap, fmt::Write as _};
 
-use http::{HeaderName, HeaderValue, Method};
+use http::Method;
 use serde_json::Map;
 
 use super::apprise_api::severity;
@@ -139,18 +139,22 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 #[async_trait]
 impl Channel for AppriseWebhook {
     fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |what: String| Err(ConfigError(what));
-        for (name, value) in &self.headers {
-            if name.parse::<HeaderName>().is_err() {
-                return wrong("`headers` has a name that HTTP does not allow".to_owned());
-            }
-            if HeaderValue::from_str(value.expose()).is_err() {
-                return wrong(format!("`headers`: the value of `{name}` is not right"));
-            }
+        let wrong = |what: &str| Err(ConfigError(what.to_owned()));
+        check_headers(&self.headers)?;
+        if self.names.keys().any(|name| !OURS.contains(&name.as_str())) {
+            let ours = OURS.join(", ");
+            return wrong(&format!("`names` has a field that is none of {ours}"));
         }
-        match self.names.keys().find(|name| !OURS.contains(&name.as_str())) {
-            None => Ok(()),
-            Some(_) => wrong(format!("`names` has a field that is none of {}", OURS.join(", "))),
+        if !matches!(self.shape, Shape::Xml) {
+            return Ok(());
+        }
+        let is_element = |name: &String| name.is_empty() || is_element(name);
+        if !self.names.values().all(is_element) {
+            return wrong("`names` has a name that no element of XML can have");
+        }
+        match self.fields.keys().all(is_element) {
+            true => Ok(()),
+            false => wrong("`fields` has a name that no element of XML can have"),
         }
     }
 
@@ -209,6 +213,13 @@ impl AppriseWebhook {
     }
 }
 
+/// Whether an element of XML may be called `name`, in letters and digits of ASCII.
+fn is_element(name: &str) -> bool {
+    let begins = |character: char| character.is_ascii_alphabetic() || character == '_';
+    let goes_on = |character: char| character.is_ascii_alphanumeric() || "_-.".contains(character);
+    name.starts_with(begins) && name.chars().all(goes_on)
+}
+
 /// The schema of what is sent under the names that Apprise gives.
 const SCHEMA: &str =
     "https://raw.githubusercontent.com/caronc/apprise/master/apprise/assets/NotifyXML-1.1.xsd";
@@ -217,13 +228,8 @@ const SCHEMA: &str =
 fn xml(fields: &[(&str, &str)], follows_schema: bool) -> String {
     let mut core = String::new();
     for (name, value) in fields {
-        let is_part =
-            |character: &char| character.is_ascii_alphanumeric() || "_-".contains(*character);
-        let name: String = name.chars().filter(is_part).collect();
-        if !name.is_empty() {
-            // Writing to a text never fails.
-            let _always = write!(core, "<{name}>{}</{name}>", escaped(value));
-        }
+        // Writing to a text never fails.
+        let _always = write!(core, "<{name}>{}</{name}>", escaped(value));
     }
     let schema = match follows_schema {
         true => format!(" xmlns:xsi=\"{SCHEMA}\""),
@@ -248,14 +254,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_would_break_the_request_is_refused() {
+        #[track_caller]
+        fn check(address: &str, expected: &str) {
+            let options = crate::from_url(address).unwrap().options;
+            let refusal = KIND.build(options).map(drop).unwrap_err();
+            assert_eq!(refusal.to_string(), expected);
+        }
+        let says = |name| format!("`headers` has `{name}`, which each request says of itself");
+        check("json://h/?+Content-Length=5", &says("content-length"));
+        check("form://h/?+transfer-encoding=chunked", &says("transfer-encoding"));
+        check("xml://h/?+Host=example.com", &says("host"));
+        let names = "`headers` has a name with characters that HTTP does not allow";
+        check("json://h/?+X%20Y=1", names);
+        let element = "`fields` has a name that no element of XML can have";
+        check("xml://h/?:<1>=x", element);
+        check("xml://h/?:1a=x", element);
+        check("xml://h/?:a%20b=x", element);
+        let renamed = "`names` has a name that no element of XML can have";
+        check("xml://h/?:message=<m>", renamed);
+        let fine = crate::from_url("json://h/?:<1>=x&+X-Y=z").unwrap().options;
+        KIND.build(fine).map(drop).unwrap();
+    }
+
+    #[test]
     fn a_text_stays_within_its_element_of_xml_row_115() {
         assert_eq!(
-            xml(&[("title", "a</title>&<b \"c\" 'd'>"), ("m y/x", "1")], false)
+            xml(&[("title", "a</title>&<b \"c\" 'd'>"), ("my-x", "1")], false)
                 .split_once("<Notification>")
                 .map(|(_, rest)| rest),
             Some(
                 "<title>a&lt;/title&gt;&amp;&lt;b &quot;c&quot; &apos;d&apos;&gt;</title>\
-                 <myx>1</myx></Notification></soapenv:Body></soapenv:Envelope>"
+                 <my-x>1</my-x></Notification></soapenv:Body></soapenv:Envelope>"
             )
         );
     }

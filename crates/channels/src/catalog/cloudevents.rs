@@ -54,7 +54,7 @@ impl Channel for CloudEvents {
         if self.source.trim().is_empty() {
             return Err(ConfigError("`source` is empty; expected a URI or a path".to_owned()));
         }
-        Ok(())
+        check_headers(&self.headers)
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

@@ -14,7 +14,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ilert>(About {
         // 202; what stands in the body is not documented.
         verdict: Verdict::NO_PAGE,
         refusals: &[
-            // The words are not verified.
+            // `RestError` of its OpenAPI description, <https://docs.ilert.com/developer-docs/rest-api/api-reference>.
             Refusal::permanent(404, r#"{"status":404,"message":"The integration key is invalid"}"#),
             Refusal::temporary(429, ""),
         ],

@@ -116,6 +116,7 @@ impl Channel for MattermostBot {
         let text = KIND.about.dialect.titled(message);
         let posts = self.server.at(&["api", "v4", "posts"]);
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.as_deref());
+        // <https://docs.mattermost.com/api/reference/patch-post>
         if let Some(id) = earlier {
             let edit = cx.put(&posts.at(&[id, "patch"])).bearer(Some(&self.token));
             return edit.json(&json!({ "message": text })).delivered(&KIND).await;

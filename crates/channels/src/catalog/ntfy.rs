@@ -34,7 +34,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ntfy>(About {
 .with_links()
 .with_urls(Urls {
     schemes: &["ntfy", "ntfys"],
-    examples: &["ntfy://builds-7f3a", "ntfys://user:password-1@push.example.com/builds?priority=high&xtags=ci,tada&delay=10m"],
+    native: &["ntfy.sh/"],
+    examples: &["ntfy://builds-7f3a", "ntfys://user:password-1@push.example.com/builds?priority=high&xtags=ci,tada&delay=10m", "https://ntfy.sh/builds-7f3a?priority=high"],
     read,
     ..Urls::NONE
 })
@@ -133,7 +134,8 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     let is_public = match url.parameter("mode").as_deref() {
         Some("cloud") => true,
         Some("private") => false,
-        _ => url.path.is_empty() && url.look("to").is_none(),
+        _ if url.is_native() => true,
+        _ => url.path.is_empty() && url.look("to").is_none_or(str::is_empty),
     };
     let server = if is_public { None } else { Some(url.web()?) };
     // On the public server the first topic stands where the host does.

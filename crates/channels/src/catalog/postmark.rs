@@ -25,7 +25,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Postmark>(About {
             Refusal::permanent(401, r#"{"ErrorCode":10,"Message":"No Account or Server API tokens were supplied in the HTTP headers."}"#),
             Refusal::permanent(422, r#"{"ErrorCode":300,"Message":"Invalid 'To' address: 'ada'."}"#),
             Refusal::permanent(422, r#"{"ErrorCode":406,"Message":"You tried to send to recipient(s) that have been marked as inactive. Found inactive addresses: ada@example.com. Inactive recipients are ones that have generated a hard bounce, a spam complaint, or a manual suppression."}"#),
-            // The codes are documented, <https://postmarkapp.com/developer/api/overview#error-codes>; the words are not verified.
+            // The codes are documented, <https://postmarkapp.com/developer/api/overview#error-codes>, in other words.
             Refusal::temporary(429, r#"{"ErrorCode":429,"Message":"Rate limit exceeded"}"#),
             Refusal::temporary(503, r#"{"ErrorCode":100,"Message":"The Postmark API is offline for maintenance."}"#),
         ],

@@ -26,7 +26,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Pushsafer>(About {
 .with_links()
 .with_urls(Urls {
     schemes: &["psafer", "psafers"],
-    examples: &["psafers://7Hd2kQm9Zt4wXc8Lp3Rv", "psafer://7Hd2kQm9Zt4wXc8Lp3Rv/52/gs23?priority=high&sound=8&vibration=2"],
+    examples: &["psafers://7Hd2kQm9Zt4wXc8Lp3Rv", "psafer://7Hd2kQm9Zt4wXc8Lp3Rv/52/gs23?priority=high&sound=8&vibration=2", "psafers://7Hd2kQm9Zt4wXc8Lp3Rv?sound=windchime"],
     read,
     ..Urls::NONE
 });
@@ -56,9 +56,104 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
         ("key", url.authority().map(Into::into)),
         ("device", url.targets()),
         ("priority", url.priority()?.map(Into::into)),
-        ("sound", url.number("sound")?.map(Into::into)),
+        ("sound", sound(url)?.map(Into::into)),
         ("vibration", url.number("vibration")?.map(Into::into)),
     ]))
+}
+
+/// What Apprise calls the sounds of <https://www.pushsafer.com/en/pushapi>, in its order: the start of a name is enough.
+#[rustfmt::skip]
+const SOUNDS: &[(&str, i64)] = &[
+    ("silent", 0),
+    ("ahem", 1),
+    ("applause", 2),
+    ("arrow", 3),
+    ("baby", 4),
+    ("bell", 5),
+    ("bicycle", 6),
+    ("bike", 6),
+    ("boing", 7),
+    ("buzzer", 8),
+    ("camera", 9),
+    ("carhorn", 10),
+    ("horn", 10),
+    ("cashregister", 11),
+    ("chime", 12),
+    ("creakydoor", 13),
+    ("cuckooclock", 14),
+    ("cuckoo", 14),
+    ("disconnect", 15),
+    ("dog", 16),
+    ("doorbell", 17),
+    ("fanfare", 18),
+    ("gunshot", 19),
+    ("honk", 20),
+    ("jawharp", 21),
+    ("morse", 22),
+    ("electric", 23),
+    ("radiotuner", 24),
+    ("sirens", 25),
+    ("militarytrumpets", 26),
+    ("military", 26),
+    ("trumpets", 26),
+    ("ufo", 27),
+    ("whahwhah", 28),
+    ("whah", 42),
+    ("goodye", 29),
+    ("goodbye", 29),
+    ("hello", 30),
+    ("no", 31),
+    ("okay", 32),
+    ("ok", 32),
+    ("ooohhhweee", 33),
+    ("warn", 34),
+    ("warning", 34),
+    ("welcome", 35),
+    ("yeah", 36),
+    ("yes", 37),
+    ("beep", 38),
+    ("beep1", 38),
+    ("weee", 39),
+    ("wee", 39),
+    ("cutinout", 40),
+    ("flickglass", 41),
+    ("laser", 43),
+    ("windchime", 44),
+    ("echo", 45),
+    ("zipper", 46),
+    ("hihat", 47),
+    ("beep2", 48),
+    ("beep3", 49),
+    ("beep4", 50),
+    ("alarmarmed", 51),
+    ("armed", 51),
+    ("alarmdisarmed", 52),
+    ("disarmed", 52),
+    ("backupready", 53),
+    ("dooropen", 55),
+    ("dopen", 55),
+    ("doorclosed", 54),
+    ("dclosed", 54),
+    ("windowopen", 57),
+    ("wopen", 57),
+    ("windowclosed", 56),
+    ("wclosed", 56),
+    ("lighton", 58),
+    ("lon", 58),
+    ("lightoff", 59),
+    ("loff", 59),
+    ("doorbellrang", 60),
+];
+
+/// Takes the parameter `sound`, a number or a name.
+fn sound(url: &mut ServiceUrl) -> Result<Option<i64>, ConfigError> {
+    let Some(sound) = url.parameter("sound") else { return Ok(None) };
+    if let Ok(number) = sound.parse() {
+        return Ok(Some(number));
+    }
+    let sound = sound.trim().to_ascii_lowercase();
+    let known = SOUNDS.iter().find(|(name, _)| !sound.is_empty() && name.starts_with(&sound));
+    known.map(|(_, number)| Some(*number)).ok_or_else(|| url.wrong("has an unknown `sound`"))
 }
 
 #[async_trait]

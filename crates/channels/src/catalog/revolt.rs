@@ -85,6 +85,7 @@ impl Channel for Revolt {
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
         let messages = self.api.at(&["channels", self.channel.at(cx), "messages"]);
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.as_deref());
+        // The routes are those of the service's OpenAPI description, <https://docs.rs/revolt_api>.
         let request = match earlier {
             Some(id) => cx.patch(&messages.at(&[id])),
             None => cx.post(&messages),

@@ -40,6 +40,7 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<RocketChatBot>(About {
     examples: &[
         "rockets://aobEdbYhXfu5hkeqG:9HqLlyZOugoStsXCUfD_0YdwnNnunAJF8V47U3QHXSq@chat.example.com/#builds",
         "rocket://bell:password-1@localhost:3000/66f1a2b3c4d5/%23ops?mode=basic",
+        "rockets://bell:pass%2Fword-1@chat.example.com/#builds?mode=basic",
     ],
     read,
     ..Urls::NONE
@@ -89,7 +90,12 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
     let mode = url.parameter("mode");
     let user: Option<toml::Value> = url.user.take().map(Into::into);
     let password = url.password.take().ok_or_else(|| url.wrong("has no password or token"))?;
-    let is_token = mode.map_or(password.len() >= TOKEN, |mode| mode == "token");
+    let is_token = match mode.as_deref().map(str::to_ascii_lowercase).as_deref() {
+        None => password.len() >= TOKEN,
+        Some("token") => true,
+        Some("basic") => false,
+        Some(_) => return Err(url.wrong("has an unknown `mode`; expected basic, token or webhook")),
+    };
     let password = Some(password.into());
     let server = url.web()?;
     let channel = url.targets().ok_or_else(|| url.wrong("names no channel"))?;
@@ -126,6 +132,7 @@ impl Channel for RocketChatBot {
         }
         let text = KIND.about.dialect.titled(message);
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.as_deref());
+        // <https://developer.rocket.chat/apidocs/update-message>
         let (method, body) = if let Some(id) = earlier {
             let (room, id) = id.rsplit_once(':').unwrap_or((channel, id));
             ("chat.update", json!({ "roomId": room, "msgId": id, "text": text }))

@@ -69,8 +69,10 @@ struct RocketChatWebhook {
 /// Whether an address names a webhook; the others of the schemes name users.
 pub(super) fn is_webhook(url: &ServiceUrl) -> bool {
     let has_slash = |part: &Option<String>| part.as_ref().is_some_and(|part| part.contains('/'));
-    url.look("mode") == Some("webhook")
-        || url.look("webhook").is_some()
+    if let Some(mode) = url.look("mode").filter(|mode| !mode.is_empty()) {
+        return mode.eq_ignore_ascii_case("webhook");
+    }
+    url.look("webhook").is_some()
         || has_slash(&url.user)
         || has_slash(&url.password)
         || follows_slash(url)

@@ -17,6 +17,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<SendGrid>(About {
             wait: Wait::UntilIn("x-ratelimit-reset"),
             ..Verdict::STATUS
         },
+        // The form is that of
+        // <https://www.twilio.com/docs/sendgrid/api-reference/how-to-use-the-sendgrid-v3-api/errors>.
         refusals: &[
             Refusal::permanent(401, r#"{"errors":[{"message":"The provided authorization grant is invalid, expired, or revoked","field":null,"help":null}]}"#),
             Refusal::permanent(403, r#"{"errors":[{"message":"The from address does not match a verified Sender Identity. Mail cannot be sent until this error is resolved.","field":"from","help":null}]}"#),

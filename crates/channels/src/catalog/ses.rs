@@ -12,6 +12,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Ses>(About {
     transport: Transport::Http {
         accepted: r#"{"MessageId":"0107019b7c2e5f00-4711-000000"}"#,
         verdict: Verdict { reason: &["/message", "/Message"], ..Verdict::id("/MessageId") },
+        // The words are those of <https://docs.aws.amazon.com/ses/latest/dg/troubleshoot-error-messages.html> and, of
+        // the rate, of <https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html>.
         refusals: &[
             Refusal::permanent(400, r#"{"message":"Email address is not verified. The following identities failed the check in region EU-CENTRAL-1: bell@example.com"}"#),
             Refusal::permanent(403, r#"{"message":"The security token included in the request is invalid."}"#),

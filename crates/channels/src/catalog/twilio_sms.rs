@@ -16,6 +16,8 @@ pub(crate) const KIND: ChannelKind = ChannelKind::of::<Twilio>(About {
             ],
             ..Verdict::id("/sid")
         },
+        // The form is that of <https://www.twilio.com/docs/usage/twilios-response>, the codes those of
+        // <https://www.twilio.com/docs/api/errors>.
         refusals: &[
             Refusal::permanent(401, r#"{"code":20003,"message":"Authenticate","more_info":"https://www.twilio.com/docs/errors/20003","status":401}"#),
             Refusal::permanent(400, r#"{"code":21211,"message":"The 'To' number 12345 is not a valid phone number.","more_info":"https://www.twilio.com/docs/errors/21211","status":400}"#),

@@ -89,9 +89,9 @@ struct WebPush {
     /// What the browser gets: `json`, as Declarative Web Push has it, or `text`.
     #[serde(default)]
     payload: Payload,
-    /// What is read from the files, once.
+    /// What is read from the files, once it is right.
     #[serde(skip)]
-    known: OnceLock<Result<Known, String>>,
+    known: OnceLock<Known>,
 }
 
 const fn three_days() -> u32 {
@@ -253,8 +253,11 @@ fn text_of(file: &Path) -> Result<String, String> {
 
 impl WebPush {
     fn known(&self) -> Result<&Known, SendError> {
-        let known = self.known.get_or_init(|| self.load());
-        known.as_ref().map_err(|error| SendError::permanent(error.clone()))
+        if let Some(known) = self.known.get() {
+            return Ok(known);
+        }
+        let known = self.load().map_err(SendError::permanent)?;
+        Ok(self.known.get_or_init(|| known))
     }
 
     fn load(&self) -> Result<Known, String> {
@@ -316,6 +319,10 @@ impl Channel for WebPush {
             self.load().map_err(ConfigError)?;
         }
         Ok(())
+    }
+
+    fn unseen(&self) -> Option<String> {
+        self.known().err().map(|error| error.message)
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
@@ -425,7 +432,7 @@ mod tests {
         let (key, all) = (folder.path().join("key"), folder.path().join("all"));
         fs::write(&key, "yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw\n").unwrap();
         fs::write(&all, format!(r#"{{"phone":{BROWSER},"Laptop":{BROWSER}}}"#)).unwrap();
-        let channel = |to: &str| {
+        let built = |to: &str| {
             let address = format!(
                 "vapid://ada@example.com{to}?keyfile={}&subfile={}",
                 key.display(),
@@ -433,7 +440,17 @@ mod tests {
             );
             KIND.build(crate::from_url(&address).unwrap().options).unwrap()
         };
-        assert_eq!(channel("").targets().len(), 2);
-        assert_eq!(channel("/laptop").targets().len(), 1);
+        assert_eq!(built("").targets().len(), 2);
+        assert_eq!(built("/laptop").targets().len(), 1);
+        assert_eq!(built("/tablet").unseen().unwrap(), "`to` names none of the subscriptions");
+        fs::remove_file(&key).unwrap();
+        let channel = built("");
+        let missing = channel.unseen().unwrap();
+        assert!(missing.starts_with("`key_file` cannot be read: "), "{missing}");
+        fs::write(&key, "no key").unwrap();
+        let broken = channel.unseen().unwrap();
+        assert_eq!(broken, "`key_file` has no private key of the curve P-256");
+        fs::write(&key, "yfWPiYE-n46HLnH0KqZOF1fJJU3MYrct3AELtAQ-oRw\n").unwrap();
+        assert_eq!(channel.unseen(), None);
     }
 }

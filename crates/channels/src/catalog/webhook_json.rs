@@ -1,6 +1,6 @@
 use aws_lc_rs::hmac;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use http::{HeaderName, HeaderValue};
+use http::HeaderValue;
 use std::{borrow::Cow, collections::BTreeMap};
 
 use schemars::{Schema, SchemaGenerator, json_schema};
@@ -80,18 +80,7 @@ impl Channel for WebhookJson {
                 "`token` has characters that HTTP does not allow in a header".to_owned(),
             ));
         }
-        for (name, value) in &self.headers {
-            if name.parse::<HeaderName>().is_err() {
-                let refusal = "`headers` has a name with characters that HTTP does not allow";
-                return Err(ConfigError(refusal.to_owned()));
-            }
-            if !is_value(value) {
-                return Err(ConfigError(format!(
-                    "`headers`: the value of `{name}` has characters that HTTP does not allow"
-                )));
-            }
-        }
-        Ok(())
+        check_headers(&self.headers)
     }
 }
 

@@ -1,6 +1,6 @@
 use std::{borrow::Cow, collections::BTreeMap};
 
-use http::{HeaderName, HeaderValue, Method};
+use http::{HeaderValue, Method};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::{Deserializer, de::Error as _};
@@ -217,15 +217,7 @@ impl Channel for WebhookTemplate {
         if HeaderValue::from_str(&self.content_type).is_err() {
             return wrong("`content_type` has characters that HTTP does not allow".to_owned());
         }
-        for (name, value) in &self.headers {
-            if name.parse::<HeaderName>().is_err() {
-                return wrong("`headers` has a name that HTTP does not allow".to_owned());
-            }
-            if HeaderValue::from_str(value.expose()).is_err() {
-                return wrong(format!("`headers`: the value of `{name}` is not right"));
-            }
-        }
-        Ok(())
+        check_headers(&self.headers)
     }
 
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {

@@ -128,6 +128,7 @@ impl Channel for Zulip {
         };
         let messages = self.server.at(&["api", "v1", "messages"]);
         let earlier = cx.edit.as_ref().and_then(|receipt| receipt.message_id.clone());
+        // <https://zulip.com/api/update-message>
         if let Some(id) = earlier {
             let request = cx.patch(&messages.at(&[&id])).basic(&self.email, &self.key);
             request.form(&[("content", &content)]).delivered(&KIND).await?;

@@ -72,7 +72,18 @@ impl Session {
 
 /// Why no notification would be seen, as far as that shows without sending one.
 pub(crate) fn missing(bus: Option<&str>) -> Option<String> {
-    address(bus).err()
+    let address = match address(bus) {
+        Ok(address) => address,
+        Err(reason) => return Some(reason),
+    };
+    // There may be several, the better ones first.
+    let socket =
+        |address: &str| Some(address.strip_prefix("unix:path=")?.split(',').next()?.into());
+    let sockets: Option<Vec<PathBuf>> = address.split(';').map(socket).collect();
+    let [socket, ..] = sockets.as_deref().filter(|all| !all.iter().any(|one| one.exists()))? else {
+        return None;
+    };
+    Some(format!("there is no desktop session: the bus at `{}` is missing", socket.display()))
 }
 
 /// Where the session's bus is: where the channel, the environment or the system's custom says.

@@ -3,8 +3,8 @@
 Usage: compare.py DESKBELL [--only KIND] [--verbose]
 
 Every example address of `docs/channels.md` is tried with several texts at four severities. Compared is what the service
-would understand: method, host, path, names in the query, authentication, content type, and the fields that hold title
-and text. What differs on purpose is listed in `differences.toml` beside this file, with the reason.
+would understand: method, host, path, names in the query, authentication, content type, the fields that hold title and
+text, and into how many parts a long text is split where the address asks for it. What differs on purpose is listed in `differences.toml` beside this file, with the reason.
 """
 
 import argparse
@@ -154,7 +154,7 @@ def login(name, value):
     if name == "authorization" and scheme == "Basic":
         # Where there is no password Apprise sends Python's word for it.
         return base64.b64decode(rest + "==").decode("utf-8", "replace").removesuffix("None")
-    return re.sub(r"Signature=\w+", "Signature", value)
+    return re.sub(r"Signature=\w+", "Signature", re.sub(r"\bt=[\w.-]+", "t", value))
 
 
 def host(url):
@@ -193,6 +193,16 @@ def differences(ours, theirs, text):
     return min(pairs, key=len)
 
 
+def parts(sent, text):
+    """How many of the requests carry words of a text that is the same words over and over."""
+    return sum(1 for request in sent if where(request, text))
+
+
+def split(url):
+    """The address by which a text that is too long becomes several messages."""
+    return f"{url}{'&' if '?' in url else '?'}overflow=split"
+
+
 def between(one, other, text):
     """Aspects in which two requests differ."""
     found = []
@@ -216,6 +226,24 @@ def examples():
             yield kind, url
 
 
+# A subscription of a browser, with the keys of the appendix of RFC 8291.
+BROWSER = {"endpoint": "https://push.example.net/p/JzLQ3raZJfFBR0aqvOMsLrt5", "keys": {
+    "p256dh": "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+    "auth": "BTBZMqHH6r4Tts7J_aSIgg"}}
+
+
+def with_files(url, folder):
+    """The address with files that are there, where it names a key and a subscription of a browser."""
+    key, browsers = folder / "vapid.pem", folder / "push.json"
+    url = re.sub(r"keyfile=[^&]+", f"keyfile={key}", url)
+    url = re.sub(r"subfile=[^&]+", f"subfile={browsers}", url)
+    if str(key) in url and not key.exists():
+        made = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout"]
+        key.write_bytes(subprocess.run(made, capture_output=True, check=True).stdout)
+        browsers.write_text(json.dumps({name: BROWSER for name in ("ada@example.com", "phone", "laptop")}))
+    return url
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("deskbell")
@@ -226,8 +254,10 @@ def main():
     on_purpose = tomllib.loads((HERE / "differences.toml").read_text())
 
     program = str(Path(options.deskbell).resolve())
+    files = tempfile.TemporaryDirectory()
     cases = []
     for kind, url in examples():
+        url = with_files(url, Path(files.name))
         if options.only in (None, kind):
             cases += [(kind, url, name, severity) for name in TEXTS for severity in SEVERITIES]
 
@@ -238,8 +268,10 @@ def main():
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         previews = list(pool.map(ours, cases))
+        long_ones = [(kind, url) for kind, url, name, severity in cases if (name, severity) == ("long", "info")]
+        split_previews = list(pool.map(ours, [(kind, split(url), "long", "info") for kind, url in long_ones]))
 
-    seen, explained, alone, same = {}, 0, set(), 0
+    seen, explained, alone, same, differ, counted = {}, 0, set(), 0, 0, 0
     for (kind, url, name, severity), (sent, told) in zip(cases, previews):
         text_format, text = TEXTS[name]
         theirs = apprise_sends(url, TITLE, text, severity, text_format)
@@ -257,12 +289,22 @@ def main():
         left = [it for it in found if it[0] not in reasons]
         explained += len(found) - len(left)
         same += not left
+        differ += bool(left)
         for aspect, mine, its in left:
             seen.setdefault((kind, url, aspect, str(mine), str(its)), []).append(f"{name}/{severity}")
+    for (kind, url), (sent, told) in zip(long_ones, split_previews):
+        text_format, text = TEXTS["long"]
+        theirs = apprise_sends(split(url), TITLE, text, "info", text_format)
+        if not sent or not theirs or (kind, url) in alone or "parts" in on_purpose.get(kind, {}):
+            continue
+        mine, its = parts(sent, text), parts(theirs, text)
+        counted += 1
+        if its and mine != its:
+            seen.setdefault((kind, url, "parts", str(mine), str(its)), []).append("long/info")
     for (kind, url, aspect, mine, its), places in seen.items():
         print(f"{kind}  {url}\n  {aspect} ({len(places)} cases, {places[0]}):\n    ours   {mine}\n    theirs {its}")
-    print(f"{len(cases)} cases: {same} mean the same, {len(cases) - same - sum(1 for c in cases if (c[0], c[1]) in alone)} differ, "
-          f"{explained} differences on purpose, {len(alone)} addresses that Apprise does not send by HTTP here")
+    print(f"{len(cases)} cases: {same} mean the same, {differ} differ, "
+          f"{explained} differences on purpose, {counted} counts of parts compared, {len(alone)} addresses that Apprise does not send by HTTP here")
     if options.verbose:
         print("not compared:", *sorted(alone), sep="\n  ")
     return 1 if seen else 0

@@ -56,6 +56,8 @@ pub(super) struct RequestsBody {
     kind: String,
     /// The requests, in order, with every secret masked.
     requests: Vec<Value>,
+    /// Why there are none.
+    failure: Option<String>,
 }
 
 /// Gives the requests that a channel would send.

@@ -102,7 +102,8 @@ pub(super) fn stood_in(stand_in: &str, kind: &str) -> String {
 pub(super) fn seen_again(channel: &ChannelBody) -> &'static str {
     match channel.kind.as_str() {
         "desktop" => "start the daemon from a terminal on the desktop, or set the channel's `bus`",
-        _ => "end the daemon, and run `deskbell serve` in a terminal or as a service",
+        "console" => "end the daemon, and run `deskbell serve` in a terminal or as a service",
+        _ => "mend it; the next message looks again",
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: &Command, output: &Output) -> anyhow::Result<Exit> {
     match command {
         Command::Check { json } => {
-            let report = check::check(&sources()?);
+            let report = check::check_from_here(&sources()?);
             if *json {
                 output.json(&report.to_json())?;
             } else {

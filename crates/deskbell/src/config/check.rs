@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use deskbell_channels::Channel;
+use deskbell_core::ChannelName;
 use serde_json::{Value, json};
 
 use super::{
@@ -25,6 +27,15 @@ pub struct Report {
 
 /// Reads the configuration and builds every channel, without sending anything.
 pub fn check(sources: &Sources) -> Report {
+    look(sources, |_| None)
+}
+
+/// The same, and warns of channels whose messages nobody would see if this process sent them.
+pub fn check_from_here(sources: &Sources) -> Report {
+    look(sources, |channel| channel.unseen())
+}
+
+fn look(sources: &Sources, unseen: fn(&dyn Channel) -> Option<String>) -> Report {
     let loaded = examine(sources);
     let mut findings = loaded.findings.clone();
     let mut channels = Vec::new();
@@ -33,9 +44,16 @@ pub fn check(sources: &Sources) -> Report {
             continue;
         };
         match kind.build(channel.options.clone()) {
-            Ok(_) => channels.push((name.to_string(), channel.kind.clone())),
+            Ok(built) => {
+                channels.push((name.to_string(), channel.kind.clone()));
+                findings.extend(unseen(&*built).map(|reason| {
+                    let message = format!("nobody would see its messages: {reason}");
+                    Finding::warning(place(&loaded, name, &reason), key(name), message)
+                }));
+            }
             Err(error) => {
-                findings.push(channel_problem(&loaded, name.as_str(), &error.to_string()));
+                let message = error.to_string();
+                findings.push(Finding::problem(place(&loaded, name, &message), key(name), message));
             }
         }
     }
@@ -43,15 +61,19 @@ pub fn check(sources: &Sources) -> Report {
     Report { files: loaded.files, findings, channels, routes: loaded.config.routes.len() }
 }
 
-/// What a channel's kind says of its options, at the option it names first.
-fn channel_problem(loaded: &Loaded, name: &str, message: &str) -> Finding {
+fn key(name: &ChannelName) -> String {
+    format!("channels.{name}")
+}
+
+/// Where the option stands that `message` of a channel's kind names first, else where the channel does.
+fn place(loaded: &Loaded, name: &ChannelName, message: &str) -> Place {
     let option = message.split('`').nth(1).unwrap_or_default();
     let way =
         |keys: &[&str]| keys.iter().map(|key| Step::Key((*key).to_owned())).collect::<Vec<_>>();
+    let name = name.as_str();
     let paths = [way(&["channels", name, option]), way(&["channels", name])];
     let place = paths.iter().find_map(|path| loaded.tree.at(path)).map(|node| node.place.clone());
-    let place = place.unwrap_or_else(|| Place::of(tree::Source::BuiltIn));
-    Finding::problem(place, format!("channels.{name}"), message)
+    place.unwrap_or_else(|| Place::of(tree::Source::BuiltIn))
 }
 
 impl Report {

@@ -82,6 +82,15 @@ impl Sources {
         [&self.paths.config_machine, &self.paths.config_user]
     }
 
+    /// The same without anything that a file or a variable configures. Variables are still there for references.
+    #[must_use]
+    pub fn without_files(mut self) -> Self {
+        self.paths.config_machine = PathBuf::new();
+        self.paths.config_user = PathBuf::new();
+        self.variables.retain(|name, _| !name.starts_with("DESKBELL_"));
+        Self { folder: None, config_sh: None, ..self }
+    }
+
     /// The same with the profile that `--profile` names.
     #[must_use]
     pub fn with_profile(self, profile: Option<&str>) -> Self {

@@ -371,3 +371,42 @@ fn a_message_that_ends_in_the_middle_does_no_harm() {
     next.initialize();
     next.call("notify", &json!({ "message": "next" }));
 }
+
+#[test]
+fn what_nobody_would_see_is_told_before_anything_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let (keys, bus) = (folder.path().join("push.json"), folder.path().join("bus"));
+    let config = format!(
+        "[channels.browser]\nkind = 'web_push'\nsubject = 'mailto:ada@example.com'\n\
+         key_file = '{0}'\nsubscription_file = '{0}'\n\
+         [channels.toast]\nkind = 'desktop'\nbus = 'unix:path={1}'\n",
+        keys.display(),
+        bus.display()
+    );
+    let mut desk = Desk::with_config(&config);
+    desk.serve();
+    let unreadable = "`key_file` cannot be read: ";
+    let no_bus = format!("the bus at `{}` is missing", bus.display());
+    let (code, found, _) = desk.run(&["config", "check"]);
+    assert!(code == 0 && found.contains(unreadable) && found.contains(&no_bus), "{found}");
+    let (_, found, _) = desk.run(&["doctor"]);
+    assert!(found.contains(unreadable) && found.contains(&no_bus), "{found}");
+    let (code, shown, told) = desk.run(&["channel", "preview", "browser", "--body", "b"]);
+    assert!(code == 1 && shown.is_empty() && told.contains(unreadable), "{shown} {told}");
+    let preview = json!({ "channel": "browser", "body": "b" });
+    let answer = desk.post("/v1/channels/preview", &preview).json();
+    assert!(answer["failure"].as_str().unwrap().contains(unreadable), "{answer}");
+    let (code, shown, told) = desk.run(&["channel", "preview", "toast", "--body", "b"]);
+    assert!(code == 0 && shown.contains("desktop") && told.contains(&no_bus), "{shown} {told}");
+}
+
+#[test]
+fn an_address_is_previewed_whatever_is_wrong_with_the_configuration() {
+    let desk = Desk::with_config("this is = no TOML\n[[[");
+    let (code, shown, told) = desk.run(&["channel", "preview", "ntfy://builds", "--body", "b"]);
+    assert!(code == 0 && shown.contains("https://ntfy.sh/"), "{shown} {told}");
+    let (code, _, told) = desk.run(&["channel", "preview", "ntfyy://builds", "--body", "b"]);
+    assert!(code != 0 && told.contains("did you mean `ntfy://`?"), "{told}");
+    let (code, _, _) = desk.run(&["channel", "preview", "phone", "--body", "b"]);
+    assert_ne!(code, 0);
+}

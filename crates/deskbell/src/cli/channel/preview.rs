@@ -19,7 +19,7 @@ use crate::{
         attach,
         channel::stood_in,
         config::sources,
-        output::{STRONG, styled},
+        output::{STRONG, WARNING, styled},
     },
     config::{ChannelOptions, Config, Problem},
 };
@@ -84,10 +84,18 @@ pub(super) async fn run(args: &Args, output: &Output) -> anyhow::Result<Exit> {
     let (manner, show_secrets) = (options.manner, args.show_secrets);
     let requests =
         deskbell_channels::preview(kind, &*channel, &message, now, manner, show_secrets).await;
-    if args.json {
-        output.json(&requests)?;
-    } else {
-        show(kind, &requests, output)?;
+    let failure = requests.get("failure").and_then(Value::as_str);
+    match args.json {
+        true => output.json(&requests)?,
+        false if failure.is_none() => show(kind, &requests, output)?,
+        false => {}
+    }
+    if let Some(failure) = failure {
+        let message = format!("channel `{name}` would send nothing: {failure}");
+        return Err(Failure::new(Exit::Failed, message).into());
+    }
+    if let Some(unseen) = channel.unseen() {
+        output.note(format_args!("{} {unseen}", styled(WARNING, "warning:")));
     }
     if let Some(stand_in) = &options.stand_in {
         output.note(format_args!(
@@ -104,7 +112,9 @@ fn options(name_or_url: &str) -> anyhow::Result<(ChannelName, ChannelOptions)> {
     let name: ChannelName = if is_address { NAME } else { name_or_url }.parse()?;
     let mut sources = sources()?;
     if is_address {
-        sources = sources.with_override("the address", "channels.preview.url", name_or_url);
+        // It needs no configuration, so what is wrong with that is no matter.
+        let alone = sources.without_files();
+        sources = alone.with_override("the address", "channels.preview.url", name_or_url);
     }
     let mut config =
         Config::load(&sources).map_err(|errors| Failure::new(Exit::Failed, errors.to_string()))?;
