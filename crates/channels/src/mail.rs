@@ -198,7 +198,7 @@ pub(crate) fn subject(message: &Message) -> String {
 pub(crate) fn page(message: &Message) -> String {
     format!(
         "<!doctype html>\n<html><head><meta charset=\"utf-8\"></head><body>\n{}\n</body></html>\n",
-        Dialect::Html.body(message)
+        Dialect::Mail.body(message)
     )
 }
 

@@ -3,6 +3,7 @@
 //! Text stays text, character for character. Markdown is read once (`render/markdown.rs`) and written with the marks
 //! of the dialect; HTML inside it is text like any other, and only web and mail addresses become links.
 
+mod code;
 mod markdown;
 mod marks;
 
@@ -19,8 +20,10 @@ pub enum Dialect {
     Markdown,
     /// The tags that Telegram knows.
     TelegramHtml,
-    /// HTML for mail.
+    /// HTML for readers that colour code themselves.
     Html,
+    /// HTML for mail, with code in colours.
+    Mail,
     /// The part of Markdown that DingTalk knows, where a line break is a blank line. Plain text stays plain, because
     /// it is sent as such.
     DingTalk,
@@ -61,11 +64,12 @@ pub enum Dialect {
 
 impl Dialect {
     /// All dialects.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::Plain,
         Self::Markdown,
         Self::TelegramHtml,
         Self::Html,
+        Self::Mail,
         Self::DingTalk,
         Self::ChatMarkdown,
         Self::Discord,
@@ -182,6 +186,7 @@ impl Dialect {
             Self::Plain | Self::Markdown => &marks::PLAIN,
             Self::TelegramHtml => &marks::TELEGRAM,
             Self::Html => &marks::HTML,
+            Self::Mail => &marks::MAIL,
             Self::DingTalk => &marks::DINGTALK,
             Self::ChatMarkdown | Self::Webex => &marks::CHAT,
             Self::Discord => &marks::DISCORD,
@@ -276,6 +281,22 @@ mod tests {
              <blockquote><p>quoted</p></blockquote>\n\
              <pre><code class=\"language-rust\">let a = 1 &lt; 2;</code></pre>",
         );
+    }
+
+    #[test]
+    fn code_is_coloured_in_mails_and_nowhere_else_row_115() {
+        let source = "```rust\nlet a = \"<b>\"; // &\n```";
+        check(
+            Dialect::Mail,
+            source,
+            "<pre><code class=\"language-rust\"><span style=\"color:#8250df\">let</span> a = \
+             <span style=\"color:#1a7f37\">&quot;&lt;b&gt;&quot;</span>; \
+             <span style=\"color:#6e7781\">// &amp;</span></code></pre>",
+        );
+        let plain = "let a = &quot;&lt;b&gt;&quot;; // &amp;</code></pre>";
+        check(Dialect::Html, source, &format!("<pre><code class=\"language-rust\">{plain}"));
+        let unknown = source.replace("rust", "brainfog");
+        check(Dialect::Mail, &unknown, &format!("<pre><code class=\"language-brainfog\">{plain}"));
     }
 
     #[test]

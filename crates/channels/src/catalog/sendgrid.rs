@@ -103,7 +103,7 @@ fn read(url: &mut ServiceUrl) -> Result<toml::Table, ConfigError> {
 impl Channel for SendGrid {
     async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
         let letter = self.letter(message, cx);
-        let html = Dialect::Html.body(message);
+        let html = Dialect::Mail.body(message);
         let data = self.template.as_ref().map(|_| {
             let ours = [("title", &letter.subject), ("text", &letter.text), ("html", &html)];
             let own = self.template_data.iter().map(|(name, value)| (name.as_str(), value));

@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeStream};
 
-use super::marks::Marks;
+use super::{code, marks::Marks};
 
 /// `source`, which is Markdown, written with `marks`.
 pub(super) fn render(source: &str, marks: &'static Marks) -> String {
@@ -118,7 +118,10 @@ impl Writer {
             TagEnd::CodeBlock => {
                 let code = self.close();
                 let language = self.code.take().unwrap_or_default();
-                self.write(&(marks.pre)(code.trim_end_matches('\n'), &language));
+                let code = code.trim_end_matches('\n');
+                let coloured = marks.coloured.then(|| code::coloured(code, &language)).flatten();
+                let code = coloured.unwrap_or_else(|| (marks.escape_code)(code));
+                self.write(&(marks.pre)(&code, &language));
             }
             TagEnd::List(numbered) => {
                 self.lists.pop();
@@ -164,7 +167,8 @@ impl Writer {
     /// Writes `text`, which means nothing but itself.
     fn text(&mut self, text: &str) {
         if self.code.is_some() {
-            self.write(&(self.marks.escape_code)(text));
+            // It is escaped as a whole at its end.
+            self.write(text);
         } else {
             self.write(&(self.marks.escape)(text).replace('\n', self.marks.line));
         }

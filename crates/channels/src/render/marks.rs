@@ -24,6 +24,8 @@ pub(super) struct Marks {
     pub escape_code: fn(&str) -> String,
     /// A block of code, escaped, with its language.
     pub pre: fn(&str, &str) -> String,
+    /// Whether blocks of code are coloured here, by styles, because nobody who shows them does.
+    pub coloured: bool,
     /// Quoted parts, rendered.
     pub quote: fn(&str) -> String,
     /// A link, its label rendered, its address allowed.
@@ -49,6 +51,7 @@ pub(super) const PLAIN: Marks = Marks {
     escape: str::to_owned,
     escape_code: str::to_owned,
     pre: |code, _| code.to_owned(),
+    coloured: false,
     quote: |parts| prefixed(parts, "> "),
     link: |label, address| match label {
         label if label == address => label.to_owned(),
@@ -89,9 +92,12 @@ pub(super) const HTML: Marks = Marks {
     escape: html,
     escape_code: html,
     pre,
+    coloured: false,
     quote: |parts| format!("<blockquote>{parts}</blockquote>"),
     link: anchor,
 };
+
+pub(super) const MAIL: Marks = Marks { coloured: true, ..HTML };
 
 pub(super) const DINGTALK: Marks = Marks {
     bold: ("**", "**"),
@@ -260,7 +266,7 @@ pub(super) const ADAPTIVE_CARD: Marks = Marks {
     ..PLAIN
 };
 
-fn html(text: &str) -> String {
+pub(super) fn html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
