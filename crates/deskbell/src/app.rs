@@ -15,6 +15,7 @@ use crate::{
     journal::Journal,
     live::Live,
     projects::Projects,
+    prompts::Prompts,
     retention,
     snoozes::Snoozes,
     telemetry::Role,
@@ -50,6 +51,8 @@ pub struct App {
     pub trials: mpsc::Sender<ChannelName>,
     /// Which channels are silent for a while.
     pub snoozes: Snoozes,
+    /// The prompts.
+    pub prompts: Prompts,
     /// When the program started.
     pub started_at: Timestamp,
 }
@@ -79,6 +82,7 @@ impl App {
         let snoozes = Snoozes::open(sources.paths.snoozed());
         let own_files = OwnFiles::of(&sources.paths, sources.config_sh.clone());
         let projects = Projects::new(sources.clone());
+        let prompts = Prompts::new(sources.clone());
         let config = config::watch::follow(sources, config, &tasks, stop.clone());
         let (channels, rules) = channel_set::follow(config.clone(), &tasks, stop.clone());
         let (trials, asked_trials) = mpsc::channel(TRIALS_LIMIT);
@@ -116,6 +120,7 @@ impl App {
             health,
             trials,
             snoozes,
+            prompts,
             started_at,
         });
         Running { app, streams, stop, tasks }

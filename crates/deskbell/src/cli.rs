@@ -18,6 +18,7 @@ mod lab;
 pub mod mcp;
 mod notify;
 mod output;
+mod prompt;
 pub mod reference;
 mod report;
 mod runs;
@@ -98,6 +99,7 @@ fn run(command: Command) -> anyhow::Result<Exit> {
             Command::Channel { command } => channel::run(command, &output).await,
             Command::Delivery { command } => delivery::run(command, &output).await,
             Command::Snooze(args) => snooze::run(args, &output).await,
+            Command::Prompt { command } => prompt::run(command, &output).await,
             Command::Config { command } => config::run(&command, &output),
             Command::Trust(args) => trust::run(&args, &output),
             Command::Doctor(args) => doctor::run(args, &output).await,
@@ -171,6 +173,11 @@ enum Command {
         command: delivery::Command,
     },
     Snooze(snooze::Args),
+    /// Lists the prompts that MCP clients find, and fills them in.
+    Prompt {
+        #[command(subcommand)]
+        command: prompt::Command,
+    },
     /// Checks, shows and describes the configuration.
     Config {
         #[command(subcommand)]

@@ -17,6 +17,7 @@ pub mod mcp;
 pub mod intake;
 pub mod journal;
 pub mod projects;
+pub mod prompts;
 pub mod snoozes;
 
 pub mod channel_set;

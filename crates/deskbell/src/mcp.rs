@@ -6,6 +6,7 @@
 pub mod profiles;
 
 mod door;
+mod prompts;
 mod resources;
 mod sessions;
 mod tools;

@@ -10,7 +10,7 @@ mod page;
 mod plan;
 mod tags;
 mod write;
-mod yaml;
+pub(crate) mod yaml;
 
 pub use self::{
     gather::{Gathered, Left},

@@ -7,12 +7,13 @@ use futures_util::future::join_all;
 use rmcp::{
     ErrorData, Peer, RoleServer, ServerHandler,
     model::{
-        CacheScope, CallToolRequestParams, CallToolResponse, CustomNotification, CustomRequest,
-        CustomResult, ErrorCode, Implementation, JsonObject, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, MetaObject, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents,
-        ServerCapabilities, ServerConfig, ServerNotification, SubscribeRequestParams,
-        SubscriptionFilter, Tool as Listing, UnsubscribeRequestParams,
+        CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
+        CustomNotification, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
+        GetPromptResponse, Implementation, JsonObject, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
+        PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+        ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, ServerNotification,
+        SubscribeRequestParams, SubscriptionFilter, Tool as Listing, UnsubscribeRequestParams,
     },
     service::{RequestContext, SubscriptionContext, SubscriptionSink},
 };
@@ -21,6 +22,7 @@ use serde_json::json;
 use super::{
     caller::{Caller, Connection},
     profiles::{Profile, ToolNames},
+    prompts,
     resources::{self, Address, Follower, MIME_TYPE, SUBSCRIPTION_LIMIT, Subscriptions},
     tools::{self, Call},
 };
@@ -40,6 +42,9 @@ const SERVED_METHODS: &[&str] = &[
     "resources/list",
     "resources/templates/list",
     "resources/read",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
 ];
 
 /// Further methods of the era with sessions.
@@ -130,6 +135,8 @@ impl ServerHandler for Door {
             .enable_tools()
             .enable_resources()
             .enable_resources_subscribe()
+            .enable_prompts()
+            .enable_completions()
             .build();
         ServerConfig::new(capabilities)
             .with_server_info(implementation())
@@ -222,6 +229,48 @@ impl ServerHandler for Door {
             result.meta = Some(Self::meta());
         }
         Ok(result.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let cursor = request.and_then(|request| request.cursor);
+        let caller = Caller::new(&self.connection, &context);
+        let mut result = prompts::list(&self.app, &caller, cursor.as_deref()).await?;
+        if is_modern(&context) {
+            result = result.with_ttl_ms(prompts::LIST_TTL_MS).with_cache_scope(CacheScope::Private);
+            result.meta = Some(Self::meta());
+        }
+        Ok(result)
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let caller = Caller::new(&self.connection, &context);
+        let arguments = request.arguments.unwrap_or_default();
+        let mut result = prompts::get(&self.app, &caller, &request.name, arguments).await?;
+        if is_modern(&context) {
+            result.meta = Some(Self::meta());
+        }
+        Ok(result.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let caller = Caller::new(&self.connection, &context);
+        let mut result = prompts::complete(&self.app, &caller, request).await?;
+        if is_modern(&context) {
+            result.meta = Some(Self::meta());
+        }
+        Ok(result)
     }
 
     async fn subscribe(

@@ -9,6 +9,7 @@ use rmcp::model::{JsonObject, Tool as Listing};
 use serde_json::Value;
 
 use super::tools::{self, NOTIFY, NOTIFY_EVENT, NOTIFY_SEND, Tool};
+use crate::prompts;
 
 /// The profile that is used where none is named.
 pub const DEFAULT: &str = "unified";
@@ -85,11 +86,7 @@ impl Listed {
 const PROFILES: &[Profile] = &[
     Profile {
         name: DEFAULT,
-        instructions: "Deskbell tells the user what happens and keeps every message in a journal. `notify` for what \
-                       is worth knowing now: discoveries, warnings, decisions. `notify_send` for what the user must \
-                       learn away from the screen. `notify_event` for work longer than 30 seconds: start, update, \
-                       end or error under one run_id. All return at once; read `delivery://{id}` for how the pushes \
-                       went and `runs://{run_id}` for a run. Notify sparingly.",
+        instructions: prompts::INSTRUCTIONS,
         tool_names: ToolNames::Underscore,
         bare: Bare::Log,
         levels: &Level::ALL,
@@ -111,9 +108,7 @@ const PROFILES: &[Profile] = &[
     },
     Profile {
         name: "mcp-push",
-        instructions: "当需要向用户推送简单消息时，使用 `notify.send`；当需要追踪长时间任务的执行进度时，使用 `notify.event` \
-                       发送结构化事件流：任务开始时发送 `start`，执行中发送 `update`，完成时发送 `end`，出错时发送 `error`，\
-                       同一任务使用相同的 run_id。推送是异步的，不要依赖推送结果做后续逻辑。",
+        instructions: prompts::INSTRUCTIONS_ZH,
         tool_names: ToolNames::Dot,
         bare: Bare::Log,
         levels: &Level::ALL,

@@ -24,6 +24,7 @@ mod mcp_sessions;
 mod mcp_stdio;
 mod noise;
 mod projects;
+mod prompts;
 mod storm;
 mod stream;
 mod tidy;

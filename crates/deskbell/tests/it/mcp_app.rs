@@ -5,11 +5,13 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use deskbell::{
     app::{App, SystemClock},
-    config::Config,
+    config::{Config, Sources},
     dispatch::Health,
     intake::{Intake, Rules},
     journal::{Delivery, DeliveryQuery, Entry, EventQuery, Journal, memory::MemoryJournal},
     live::Live,
+    paths::Paths,
+    prompts::Prompts,
     snoozes::Snoozes,
     telemetry::Role,
 };
@@ -68,6 +70,11 @@ impl Parts {
             health: watch::channel(Health::default()).1,
             trials: mpsc::channel(1).0,
             snoozes: Snoozes::open(PathBuf::new()),
+            prompts: Prompts::new(Sources::of_the_daemon(&Paths {
+                state: PathBuf::new(),
+                config_user: PathBuf::new(),
+                config_machine: PathBuf::new(),
+            })),
         };
         let stop = stop.drop_guard();
         Self { app: Arc::new(app), journal, _rules: rules, _config: config, _stop: stop }

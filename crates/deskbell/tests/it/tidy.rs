@@ -29,6 +29,8 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("clap_complete", &["crates/deskbell/src/cli"]),
     ("indicatif", &["crates/deskbell/src/cli"]),
     ("serde_saphyr", &["crates/deskbell/src/config/import/yaml"]),
+    ("liquid_core", &["crates/deskbell/src/prompts"]),
+    ("liquid_lib", &["crates/deskbell/src/prompts"]),
     (
         "axum",
         &[

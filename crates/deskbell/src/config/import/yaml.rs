@@ -10,7 +10,7 @@ use serde_saphyr::{DuplicateKeyPolicy, Error, Spanned};
 
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Yaml {
+pub(crate) enum Yaml {
     /// `null`, `~` or nothing at all.
     Null,
     /// A text, number or boolean, as text.
@@ -23,18 +23,18 @@ pub(super) enum Yaml {
 
 /// Why a file cannot be read, never with its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct NoYaml {
+pub(crate) struct NoYaml {
     /// The line at which it goes wrong.
-    pub(super) line: Option<usize>,
+    pub(crate) line: Option<usize>,
     /// What is wrong, as a sentence.
-    pub(super) reason: &'static str,
+    pub(crate) reason: &'static str,
 }
 
 /// The value of a whole file.
 ///
 /// # Errors
 /// Says at which line it cannot be read, and why.
-pub(super) fn parse(text: &str) -> Result<Yaml, NoYaml> {
+pub(crate) fn parse(text: &str) -> Result<Yaml, NoYaml> {
     // Names and tokens of digits stay as they are written. An alias may stand for a hundred others; the limits of the
     // crate end that.
     let options = serde_saphyr::options! {
@@ -48,7 +48,11 @@ pub(super) fn parse(text: &str) -> Result<Yaml, NoYaml> {
         Ok(value) => Ok(value.unwrap_or(Yaml::Null)),
         Err(error) => {
             let line = error.location().map(|location| location.line());
-            let reason = match error.without_snippet() {
+            let mut cause = &error;
+            while let Error::AliasError { error, .. } | Error::WithSnippet { error, .. } = cause {
+                cause = error;
+            }
+            let reason = match cause {
                 Error::AliasReplayCounterOverflow { .. }
                 | Error::AliasReplayLimitExceeded { .. }
                 | Error::AliasExpansionLimitExceeded { .. }
@@ -65,7 +69,7 @@ pub(super) fn parse(text: &str) -> Result<Yaml, NoYaml> {
 
 impl Yaml {
     /// The value under `key`.
-    pub(super) fn get(&self, key: &str) -> Option<&Self> {
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         match self {
             Self::Map(entries) => {
                 entries.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value)
@@ -75,7 +79,7 @@ impl Yaml {
     }
 
     /// All texts in it, with the keys of maps.
-    pub(super) fn texts(&self) -> Vec<&str> {
+    pub(crate) fn texts(&self) -> Vec<&str> {
         match self {
             Self::Null => Vec::new(),
             Self::Text(text) => vec![text],
@@ -149,5 +153,22 @@ impl<'de> Visitor<'de> for AnyValue {
             }
         }
         Ok(Yaml::Map(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_lines_that_stand_for_billions_of_values_are_refused_for_that() {
+        let level = |level: i32| {
+            let below = vec![format!("*a{}", level - 1); 9].join(", ");
+            format!("a{level}: &a{level} [{below}]\n")
+        };
+        let bomb = format!("a0: &a0 [x]\n{}", (1..12).map(level).collect::<String>());
+        let reason = parse(&bomb).unwrap_err().reason;
+        assert!(reason.ends_with("than can be read"), "{reason}");
+        assert_eq!(parse("a: [").unwrap_err().reason, "this is no YAML");
     }
 }
