@@ -9,7 +9,7 @@ mod direct;
 mod refusal;
 mod services;
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use axum::{
     Router,
@@ -38,6 +38,9 @@ use crate::{api::segment::Segment, app::App, bridge::MESSAGE_LIMIT};
 /// Largest body of a request, in bytes, as on the other transports. A larger one is answered with 413.
 pub const BODY_LIMIT: usize = MESSAGE_LIMIT;
 
+/// The folder beside the journal in which sessions are stored.
+const SESSIONS: &str = "sessions";
+
 const LAST_EVENT_ID: &str = "last-event-id";
 
 /// The MCP endpoints: `/mcp` for the configured profile and `/mcp/{profile}`. Streams end when `stop` is cancelled.
@@ -51,18 +54,20 @@ pub fn router_of<H: ServerHandler>(
     stop: CancellationToken,
     wrap: impl Fn(Door) -> H + Clone + Send + Sync + 'static,
 ) -> Router {
-    router_within(app, stop, Limits::default(), wrap)
+    let folder = app.journal_folder.as_ref().map(|folder| folder.join(SESSIONS));
+    router_within(app, stop, Limits::default(), folder, wrap)
 }
 
-/// The same with other limits.
+/// The same with other limits, and with the sessions stored in `folder`.
 pub fn router_within<H: ServerHandler>(
     app: Arc<App>,
     stop: CancellationToken,
     limits: Limits,
+    folder: Option<PathBuf>,
     wrap: impl Fn(Door) -> H + Clone + Send + Sync + 'static,
 ) -> Router {
     let keep_alive = limits.keep_alive;
-    let sessions = Sessions::new(limits);
+    let sessions = Sessions::new(limits, folder, app.clock.now().into());
     let aging = tokio::spawn(Sessions::age(Arc::downgrade(&sessions)));
     let services = Services::new(app, stop, Arc::clone(&sessions), keep_alive, wrap);
     let endpoints = Endpoints { services, sessions, _aging: AbortOnDropHandle::new(aging) };

@@ -3,13 +3,18 @@
 //!
 //! rmcp speaks the protocol and asks here for sessions and their streams, through its [`SessionManager`]. It has one
 //! of its own, which loses the answer of a call whose client is away, sends the last event twice, and lets one reader
-//! hold up its whole session. What is kept here is in memory and bounded; limits have names where they hold.
+//! hold up its whole session. What is kept here is bounded, and limits have names where they hold. A stream that its
+//! client knows is also in a file, so that it outlives the daemon.
 
 mod calls;
 mod event_id;
+mod failures;
+mod folder;
 mod reader;
+mod restored;
 mod service_loop;
 mod session;
+mod stored;
 mod streams;
 
 use std::{
@@ -17,24 +22,25 @@ use std::{
     collections::HashMap,
     error::Error,
     fmt,
+    path::PathBuf,
     sync::{Arc, PoisonError, RwLock, Weak},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use futures_util::Stream;
 use rmcp::{
     model::{ClientJsonRpcMessage, ServerJsonRpcMessage},
-    transport::streamable_http_server::{SessionId, SessionManager, session::ServerSseMessage},
+    transport::streamable_http_server::{
+        RestoreOutcome, SessionId, SessionManager,
+        session::{ServerSseMessage, SessionStore},
+    },
 };
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{debug, warn};
 use uuid::Uuid;
 
-use self::service_loop::ServiceLoop;
-pub(super) use self::{
-    reader::Reader,
-    session::{NotResumed, Session},
-};
+pub(super) use self::{failures::NotResumed, reader::Reader, session::Session};
+use self::{folder::Folder, service_loop::ServiceLoop, stored::Stored};
 
 /// How many sessions there are and how long they last.
 #[derive(Debug, Clone)]
@@ -68,10 +74,14 @@ const AGING_PART: u32 = 4;
 /// The shortest and the longest time between two looks.
 const AGING: [Duration; 2] = [Duration::from_millis(20), Duration::from_secs(10)];
 
+/// How often the files of sessions that are there are marked as used.
+const TOUCHING: Duration = Duration::from_secs(60 * 60);
+
 /// All sessions.
 pub(super) struct Sessions {
     sessions: RwLock<HashMap<SessionId, Arc<Session>>>,
     limits: Limits,
+    folder: Option<Arc<Folder>>,
 }
 
 /// The session is gone or going.
@@ -121,12 +131,24 @@ fn refuse(refusal: Refusal) -> Gone {
 }
 
 impl Sessions {
-    pub(super) fn new(limits: Limits) -> Arc<Self> {
-        Arc::new(Self { sessions: RwLock::default(), limits })
+    /// The sessions, which outlive the program in `folder`, where that is given. `now` is the time of the files there.
+    pub(super) fn new(limits: Limits, folder: Option<PathBuf>, now: SystemTime) -> Arc<Self> {
+        let folder = folder.and_then(|path| {
+            let opened = Folder::open(path, now, limits.idle, limits.sessions);
+            opened.inspect_err(|error| warn!("sessions end with this process: {error}")).ok()
+        });
+        Arc::new(Self { sessions: RwLock::default(), limits, folder: folder.map(Arc::new) })
+    }
+
+    /// Where rmcp finds the sessions of an earlier process.
+    pub(super) fn store(&self) -> Option<Arc<dyn SessionStore>> {
+        let folder = self.folder.clone()?;
+        Some(folder)
     }
 
     /// Ends what is idle and forgets what is over, for as long as there are sessions.
     pub(super) async fn age(sessions: Weak<Self>) {
+        let mut touched = Instant::now();
         loop {
             let Some(pause) = sessions.upgrade().map(|sessions| sessions.pause()) else { return };
             tokio::time::sleep(pause).await;
@@ -135,8 +157,12 @@ impl Sessions {
             for session in sessions.all() {
                 if session.age(now, sessions.limits.answers, sessions.limits.idle) {
                     debug!("a session ends, because it was idle");
-                    session.end();
+                    session.forget();
                 }
+            }
+            if now.duration_since(touched) > TOUCHING {
+                touched = now;
+                sessions.touch();
             }
         }
     }
@@ -157,6 +183,14 @@ impl Sessions {
         (limit / AGING_PART).clamp(shortest, longest)
     }
 
+    /// Has the files of the sessions that are there count as used.
+    fn touch(&self) {
+        if let Some(folder) = &self.folder {
+            let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
+            folder.touch(sessions.keys().map(|id| &**id));
+        }
+    }
+
     fn all(&self) -> Vec<Arc<Session>> {
         let sessions = self.sessions.read().unwrap_or_else(PoisonError::into_inner);
         sessions.values().cloned().collect()
@@ -168,7 +202,7 @@ impl Sessions {
     }
 
     /// Puts a session beside the others, in the place of the one that has been idle longest where there is no room.
-    fn admit(&self, id: SessionId) -> Result<ServiceLoop, Gone> {
+    fn admit(&self, id: SessionId, stored: Option<Stored>) -> Result<ServiceLoop, Gone> {
         let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= self.limits.sessions {
             let live = sessions.values().filter(|session| !session.is_ending());
@@ -178,10 +212,11 @@ impl Sessions {
                     return Err(refuse(Refusal::NoRoom));
                 };
                 debug!("the session that was idle longest makes room");
-                oldest.end();
+                oldest.forget();
             }
         }
-        let (session, inbox) = Session::new(&id);
+        let shelf = self.folder.as_ref().and_then(|folder| folder.shelf(&id));
+        let (session, inbox) = Session::new(&id, shelf, stored);
         sessions.insert(id, Arc::clone(&session));
         Ok(ServiceLoop::new(session, inbox))
     }
@@ -193,7 +228,7 @@ impl SessionManager for Sessions {
 
     async fn create_session(&self) -> Result<(SessionId, ServiceLoop), Gone> {
         let id: SessionId = Uuid::new_v4().to_string().into();
-        Ok((Arc::clone(&id), self.admit(id)?))
+        Ok((Arc::clone(&id), self.admit(id, None)?))
     }
 
     async fn initialize_session(
@@ -227,11 +262,9 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Gone> {
-        self.find(id)
-            .map_err(|Gone| refuse(Refusal::Gone))?
-            .call(message)
-            .await
-            .map_err(|Gone| refuse(Refusal::Gone))
+        let session = self.find(id).map_err(|Gone| refuse(Refusal::Gone))?;
+        let reader = session.call(message).await.map_err(|Gone| refuse(Refusal::Gone))?;
+        Ok(reader.kept().await)
     }
 
     async fn accept_message(
@@ -248,7 +281,8 @@ impl SessionManager for Sessions {
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Gone> {
         let session = self.find(id).map_err(|Gone| refuse(Refusal::Gone))?;
-        session.listen().map_err(|Gone| refuse(Refusal::Gone))
+        let reader = session.listen().map_err(|Gone| refuse(Refusal::Gone))?;
+        Ok(reader.kept().await)
     }
 
     async fn resume(
@@ -257,6 +291,18 @@ impl SessionManager for Sessions {
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Gone> {
         let session = self.find(id).map_err(|Gone| refuse(Refusal::Gone))?;
-        session.resume(&last_event_id).map_err(|reason| refuse(Refusal::NotResumed(reason)))
+        let resumed = session.resume(&last_event_id);
+        Ok(resumed.map_err(|reason| refuse(Refusal::NotResumed(reason)))?.kept().await)
+    }
+
+    async fn restore_session(&self, id: SessionId) -> Result<RestoreOutcome<ServiceLoop>, Gone> {
+        let Some(folder) = &self.folder else { return Ok(RestoreOutcome::NotSupported) };
+        let Some(stored) = folder.read(&id).await else {
+            return Ok(RestoreOutcome::NotSupported);
+        };
+        if self.live(&id).is_some() {
+            return Ok(RestoreOutcome::AlreadyPresent);
+        }
+        Ok(RestoreOutcome::Restored(self.admit(id, Some(stored))?))
     }
 }

@@ -6,6 +6,7 @@
 )]
 
 mod client;
+mod restart;
 mod talker;
 
 use std::{collections::HashSet, io::Write as _, net::TcpStream, time::Duration};

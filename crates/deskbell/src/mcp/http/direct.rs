@@ -50,7 +50,7 @@ pub(super) async fn call(
     let Ok(mut reader) = called else { return Ok(Refusal::Gone.into()) };
     match timeout(AT_ONCE, reader.sole_answer()).await {
         Ok(Some(answer)) => Ok(json(&answer)),
-        Ok(None) | Err(_) => Ok(stream(reader, sessions.limits().keep_alive)),
+        Ok(None) | Err(_) => Ok(stream(reader.kept().await, sessions.limits().keep_alive)),
     }
 }
 

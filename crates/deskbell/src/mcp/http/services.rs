@@ -123,7 +123,7 @@ where
         let origins = LOOPBACK
             .iter()
             .flat_map(|host| ["http", "https"].map(|scheme| format!("{scheme}://{host}:*")));
-        let options = StreamableHttpServerConfig::default()
+        let mut options = StreamableHttpServerConfig::default()
             .with_cancellation_token(self.stop.clone())
             .with_max_request_body_bytes(BODY_LIMIT)
             .with_sse_keep_alive(Some(self.keep_alive))
@@ -134,6 +134,7 @@ where
                 origins.chain(config.serve.allowed_origins.iter().map(|o| with_port(o))),
             )
             .enforce_origin_validation();
+        options.session_store = self.sessions.store();
         StreamableHttpService::new(make, Arc::clone(&self.sessions), options)
     }
 }

@@ -9,10 +9,14 @@ use std::{
 
 use futures_util::Stream;
 use rmcp::{
-    model::ServerJsonRpcMessage, transport::streamable_http_server::session::ServerSseMessage,
+    model::{RequestId, ServerJsonRpcMessage},
+    transport::streamable_http_server::session::ServerSseMessage,
 };
 
-use super::{session::Session, streams::Place};
+use super::{
+    session::Session,
+    streams::{Place, STANDALONE},
+};
 
 /// Reads one stream of a session until it ends, or until another reader takes its place.
 pub(in crate::mcp) struct Reader {
@@ -20,11 +24,27 @@ pub(in crate::mcp) struct Reader {
     place: Place,
     /// The number of the event that comes first and has no message.
     primes: Option<u64>,
+    /// The call whose stream it is, as far as it began with it.
+    call: Option<RequestId>,
 }
 
 impl Reader {
-    pub(super) const fn new(session: Arc<Session>, place: Place, primes: Option<u64>) -> Self {
-        Self { session, place, primes }
+    pub(super) const fn new(
+        session: Arc<Session>,
+        place: Place,
+        primes: Option<u64>,
+        call: Option<RequestId>,
+    ) -> Self {
+        Self { session, place, primes, call }
+    }
+
+    /// Stores the stream, so that its client can resume it even if the program is killed meanwhile.
+    pub(in crate::mcp) async fn kept(mut self) -> Self {
+        let call = self.call.take();
+        if call.is_some() || self.place.stream() == STANDALONE {
+            self.session.keep(self.place.stream(), call).await;
+        }
+        self
     }
 
     /// Waits for the first message of a call's stream, and gives it if it is the answer: then there is nothing more,

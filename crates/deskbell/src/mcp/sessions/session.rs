@@ -1,37 +1,41 @@
 //! One session: its client's messages go in, the server's messages come out on their streams.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    collections::HashSet,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Poll, Waker},
     time::Duration,
 };
 
 use rmcp::{
-    ErrorData,
     model::{
-        ClientJsonRpcMessage, ClientNotification, CustomNotification, GetExtensions as _,
-        ProtocolVersion, RequestId, ServerJsonRpcMessage, ServerNotification, ServerResult,
+        ClientJsonRpcMessage, ClientNotification, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+        ServerResult,
     },
     transport::streamable_http_server::{SessionId, session::ServerSseMessage},
 };
-use serde_json::json;
 use tokio::{
     sync::{Notify, mpsc, oneshot},
     time::{Instant, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use super::{
     Gone,
-    calls::{Calls, OPEN_LIMIT, Refused, Route},
+    calls::{Calls, Route},
     event_id::{EventId, Tag},
+    failures::{self, NotResumed},
+    folder::Shelf,
     reader::Reader,
-    streams::{Kind, Place, STANDALONE, Streams, Taken, Unresumable},
+    restored::{restore, setting},
+    stored::{Record, Stored},
+    streams::{Kind, Place, STANDALONE, Streams, Taken},
 };
 
 /// How many messages of a client wait until its session takes them; the next request waits in its connection.
-pub(super) const INBOX_LIMIT: usize = 64;
+pub(super) const INBOX_LIMIT: usize = 128;
 
 /// When a client whose stream broke comes back.
 const RETRY: Duration = Duration::from_secs(3);
@@ -45,6 +49,7 @@ const HANDSHAKE: Duration = Duration::from_secs(5 * 60);
 /// One session.
 pub(in crate::mcp) struct Session {
     tag: Tag,
+    shelf: Option<Shelf>,
     state: Mutex<State>,
     /// Handlers that were held up may go on.
     relieved: Notify,
@@ -67,6 +72,10 @@ struct State {
     seen: Instant,
     /// Whether the client said anything behind its `initialize`.
     is_greeted: bool,
+    /// The streams that are stored.
+    kept: HashSet<u64>,
+    /// What its client set before the program was started again; its handlers hear it behind the handshake.
+    settings: Vec<ClientJsonRpcMessage>,
 }
 
 /// The handshake, whose answer goes on no stream.
@@ -80,12 +89,23 @@ type Room = mpsc::OwnedPermit<ClientJsonRpcMessage>;
 
 impl Session {
     /// A session, and the far end of its inbox.
-    pub(super) fn new(id: &SessionId) -> (Arc<Self>, mpsc::Receiver<ClientJsonRpcMessage>) {
+    ///
+    /// It is stored on `shelf`, if that is given, and goes on where `stored` ended.
+    pub(super) fn new(
+        id: &SessionId,
+        shelf: Option<Shelf>,
+        stored: Option<Stored>,
+    ) -> (Arc<Self>, mpsc::Receiver<ClientJsonRpcMessage>) {
         let (inbox, messages) = mpsc::channel(INBOX_LIMIT);
+        let is_greeted = stored.is_some();
+        let (streams, settings) = stored.map_or_else(|| (Streams::new(), Vec::new()), restore);
         let session = Self {
             tag: Tag::of(id),
+            shelf,
             state: Mutex::new(State {
-                streams: Streams::new(),
+                streams,
+                settings,
+                kept: HashSet::new(),
                 calls: Calls::default(),
                 inbox: Some(inbox),
                 opening: None,
@@ -93,7 +113,7 @@ impl Session {
                 has_logging: false,
                 readers: 0,
                 seen: Instant::now(),
-                is_greeted: false,
+                is_greeted,
             }),
             relieved: Notify::new(),
             gone: CancellationToken::new(),
@@ -126,8 +146,8 @@ impl Session {
     ) -> Result<Reader, Gone> {
         let ClientJsonRpcMessage::Request(request) = &mut message else { return Err(Gone) };
         let id = request.id.clone();
-        let unanswered = Unanswered { session: Arc::downgrade(self), id: id.clone() };
-        request.request.extensions_mut().insert(Arc::new(unanswered));
+        failures::watch(Arc::downgrade(self), request);
+        let setting = setting(&request.request);
         let room = self.room().await?;
         // Nothing waits from here on: the client may vanish, and its call is either handed over or not at all.
         let now = Instant::now();
@@ -138,9 +158,10 @@ impl Session {
             Ok(()) => {
                 state.calls.open(&message, stream);
                 room.send(message);
+                self.put(setting);
             }
             Err(refused) => {
-                let error = ServerJsonRpcMessage::error(refused.into(), Some(id));
+                let error = ServerJsonRpcMessage::error(refused.into(), Some(id.clone()));
                 state.streams.append(stream, Arc::new(error), Kind::Answer, now);
             }
         }
@@ -148,7 +169,27 @@ impl Session {
         state.readers += 1;
         let primes = state.is_primed.then_some(0);
         drop(state);
-        Ok(Reader::new(Arc::clone(self), place, primes))
+        Ok(Reader::new(Arc::clone(self), place, primes, Some(id)))
+    }
+
+    /// Stores a stream, from whose events its client may resume from now on. `request` is the call that it belongs to.
+    pub(super) async fn keep(&self, stream: u64, request: Option<RequestId>) {
+        let Some(shelf) = &self.shelf else { return };
+        {
+            let mut state = self.lock();
+            if state.kept.insert(stream) {
+                self.put(request.map(|request| Record::Open { stream, request }));
+                for (number, kind, message) in state.streams.messages(stream) {
+                    let (number, kind, message) = (*number, *kind, Arc::clone(message));
+                    self.put(Some(Record::Message { stream, number, kind, message }));
+                }
+                if !state.streams.is_open(stream) {
+                    state.kept.remove(&stream);
+                }
+            }
+        }
+        // The client must not know of a stream that is forgotten when the program is killed.
+        shelf.written().await;
     }
 
     /// Takes a notification of the client, or its answer to a question of the server.
@@ -170,12 +211,23 @@ impl Session {
                     &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    woken = state.cut(id);
+                    let cut = state.calls.end(id);
+                    if let Some(stream) = cut {
+                        woken = state.streams.cut(stream, Instant::now());
+                        self.put(state.kept.remove(&stream).then_some(Record::Cut { stream }));
+                    }
                 }
             }
             ClientJsonRpcMessage::Request(_) => {}
         }
         room.send(message);
+        for setting in mem::take(&mut state.settings) {
+            // There is room for all of them, since nothing else came in before.
+            let inbox = state.inbox.as_ref();
+            if inbox.is_none_or(|inbox| inbox.try_send(setting).is_err()) {
+                debug!("a setting of a restored session was lost");
+            }
+        }
         drop(state);
         wake(woken);
         Ok(())
@@ -194,7 +246,7 @@ impl Session {
         let primes = state.is_primed.then_some(seen);
         drop(state);
         wake(ousted);
-        Ok(Reader::new(Arc::clone(self), place, primes))
+        Ok(Reader::new(Arc::clone(self), place, primes, None))
     }
 
     /// Reads a stream on behind the event that a client saw last.
@@ -210,7 +262,7 @@ impl Session {
         state.readers += 1;
         drop(state);
         wake(ousted);
-        Ok(Reader::new(Arc::clone(self), place, None))
+        Ok(Reader::new(Arc::clone(self), place, None, None))
     }
 
     /// Puts a message of the server on its stream. `Some` names a stream whose reader should be waited for.
@@ -228,7 +280,15 @@ impl Session {
             debug!("dropped a message of a call that has ended");
             return None;
         };
-        let woken = state.streams.append(stream, Arc::new(message), kind, now);
+        let message = Arc::new(message);
+        let woken = state.streams.append(stream, Arc::clone(&message), kind, now);
+        if state.kept.contains(&stream) {
+            let number = state.streams.newest(stream);
+            self.put(Some(Record::Message { stream, number, kind, message }));
+            if kind == Kind::Answer {
+                state.kept.remove(&stream);
+            }
+        }
         if kind == Kind::Answer {
             state.seen = now;
         }
@@ -266,7 +326,7 @@ impl Session {
                     break Poll::Ready(Some(self.event(place.stream(), number, Some(message))));
                 }
                 Taken::Dropped { number, count } if state.has_logging => {
-                    let message = Some(Arc::new(loss(count)));
+                    let message = Some(Arc::new(failures::loss(count)));
                     break Poll::Ready(Some(self.event(place.stream(), number, message)));
                 }
                 Taken::Dropped { .. } => {}
@@ -353,6 +413,21 @@ impl Session {
         inbox.reserve_owned().await.map_err(|_closed| Gone)
     }
 
+    /// Stores what happened, where sessions are stored.
+    fn put(&self, record: Option<Record<Arc<ServerJsonRpcMessage>>>) {
+        if let (Some(shelf), Some(record)) = (&self.shelf, record) {
+            shelf.put(record);
+        }
+    }
+
+    /// Ends the session, and nothing of it is stored any longer.
+    pub(super) fn forget(&self) {
+        self.end();
+        if let Some(shelf) = &self.shelf {
+            shelf.delete();
+        }
+    }
+
     /// Gives up the lock, and lets handlers go on whose reader has caught up.
     fn unlock(&self, mut state: MutexGuard<'_, State>) {
         let relieved = state.streams.relieved();
@@ -361,24 +436,11 @@ impl Session {
             self.relieved.notify_waiters();
         }
     }
-
-    /// Answers a call whose handler ended without an answer.
-    fn fail(&self, id: &RequestId) {
-        warn!("a handler of an MCP call panicked");
-        let error = ErrorData::internal_error("the call failed inside the server", None);
-        self.append(ServerJsonRpcMessage::error(error, Some(id.clone())));
-    }
 }
 
 impl State {
     fn heard(&mut self, now: Instant) {
         (self.seen, self.is_greeted) = (now, true);
-    }
-
-    /// Ends the stream of a call without an answer.
-    fn cut(&mut self, id: &RequestId) -> Option<Waker> {
-        let stream = self.calls.end(id)?;
-        self.streams.cut(stream, Instant::now())
     }
 
     /// Takes from the answer to `initialize` what was agreed.
@@ -401,65 +463,6 @@ impl Opening {
             _ => false,
         }
     }
-}
-
-/// Goes with a call to its handler. rmcp gives no answer for a handler that panics; this one does.
-struct Unanswered {
-    session: Weak<Session>,
-    id: RequestId,
-}
-
-impl Drop for Unanswered {
-    fn drop(&mut self) {
-        if std::thread::panicking()
-            && let Some(session) = self.session.upgrade()
-        {
-            session.fail(&self.id);
-        }
-    }
-}
-
-/// Why a stream is not resumed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::mcp) enum NotResumed {
-    /// The text is no event id.
-    NoId,
-    /// The id is of another session.
-    OtherSession,
-    /// The event has not been sent.
-    NeverSent,
-    /// The stream ended and is no longer kept.
-    Forgotten,
-}
-
-impl From<Unresumable> for NotResumed {
-    fn from(unresumable: Unresumable) -> Self {
-        match unresumable {
-            Unresumable::NeverSent => Self::NeverSent,
-            Unresumable::Forgotten => Self::Forgotten,
-        }
-    }
-}
-
-impl From<Refused> for ErrorData {
-    fn from(refused: Refused) -> Self {
-        let text = match refused {
-            Refused::InFlight => "a request with this id is open".to_owned(),
-            Refused::TooMany => format!("at most {OPEN_LIMIT} requests may be open in a session"),
-        };
-        Self::invalid_request(text, None)
-    }
-}
-
-/// What a reader gets in the place of messages that were dropped.
-fn loss(count: u64) -> ServerJsonRpcMessage {
-    let params = json!({
-        "level": "warning",
-        "logger": "deskbell",
-        "data": { "text": format!("{count} messages were dropped"), "dropped": count },
-    });
-    let note = CustomNotification::new("notifications/message", Some(params));
-    ServerJsonRpcMessage::notification(ServerNotification::CustomNotification(note))
 }
 
 fn wake(waker: Option<Waker>) {

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 /// The stream for what belongs to no call. It is there from the beginning and never ends.
@@ -30,13 +31,17 @@ const CONGESTED: u64 = 512;
 const RELIEVED: u64 = 128;
 
 /// How many ended streams are kept whose answer nobody has taken yet.
+/// How far the numbers of a stream may have come without being stored when the program ended.
+const UNSTORED_LIMIT: u64 = 64 * 1024;
+
 const UNCLAIMED_LIMIT: usize = 1024;
 
 /// How many ended streams are kept although a reader took the answer: it may have been lost on its way.
 const CLAIMED_LIMIT: usize = 32;
 
 /// What kind of message is appended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
     /// The next message of this kind says all that this one said.
     Progress,
@@ -113,6 +118,8 @@ struct Stream<M> {
     /// Whether its reader stalled, so that no handler waits for it any more.
     stalls: bool,
     ended: Option<Instant>,
+    /// The answer of a call that was open when the program ended. It comes behind what the client has seen.
+    interruption: Option<M>,
 }
 
 impl<M: Clone> Streams<M> {
@@ -132,6 +139,29 @@ impl<M: Clone> Streams<M> {
         self.last += 1;
         self.streams.insert(self.last, Stream::new());
         self.last
+    }
+
+    /// Takes up a stream as it was when the program ended; `interruption` answers a call that was open.
+    pub(super) fn restore(
+        &mut self,
+        number: u64,
+        messages: impl Iterator<Item = (u64, Kind, M)>,
+        interruption: Option<M>,
+        now: Instant,
+    ) {
+        let stream = self.streams.entry(number).or_insert_with(Stream::new);
+        stream.messages.extend(messages);
+        stream.last = stream.messages.back().map_or(0, |(last, ..)| *last);
+        stream.dropped = stream.messages.front().map_or(0, |(first, ..)| first.saturating_sub(1));
+        stream.interruption = interruption;
+        if number == STANDALONE {
+            // A reader that names no event has read it already, and what was sent last may not be stored.
+            stream.last = stream.last.saturating_add(UNSTORED_LIMIT);
+            stream.taken = stream.last;
+        } else {
+            self.last = self.last.max(number);
+            self.end(number, now);
+        }
     }
 
     /// Puts a message at the end of a stream and gives the waker of its reader. What comes after the answer, or for a
@@ -190,6 +220,11 @@ impl<M: Clone> Streams<M> {
             return Err(Unresumable::NeverSent);
         }
         let stream = self.streams.get_mut(&number).ok_or(Unresumable::Forgotten)?;
+        let reachable = stream.last.saturating_add(UNSTORED_LIMIT);
+        if let Some(interruption) = stream.interruption.take_if(|_| seen <= reachable) {
+            stream.last = stream.last.max(seen).saturating_add(1);
+            stream.messages.push_back((stream.last, Kind::Answer, interruption));
+        }
         if seen > stream.last {
             return Err(Unresumable::NeverSent);
         }
@@ -313,6 +348,21 @@ impl<M: Clone> Streams<M> {
         self.streams.values_mut().filter_map(|stream| stream.waker.take()).collect()
     }
 
+    /// The messages that are kept of a stream.
+    pub(super) fn messages(&self, number: u64) -> impl Iterator<Item = &(u64, Kind, M)> {
+        self.streams.get(&number).into_iter().flat_map(|stream| &stream.messages)
+    }
+
+    /// Whether more may come on a stream.
+    pub(super) fn is_open(&self, number: u64) -> bool {
+        self.streams.get(&number).is_some_and(|stream| stream.ended.is_none())
+    }
+
+    /// The number of the newest message on a stream.
+    pub(super) fn newest(&self, number: u64) -> u64 {
+        self.streams.get(&number).map_or(0, |stream| stream.last)
+    }
+
     /// The number of the newest message that a reader took from a stream.
     pub(super) fn taken(&self, number: u64) -> u64 {
         self.streams.get(&number).map_or(0, |stream| stream.taken)
@@ -338,6 +388,7 @@ impl<M: Clone> Stream<M> {
             holds_up: false,
             stalls: false,
             ended: None,
+            interruption: None,
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::{
     io::{BufRead as _, BufReader, Read},
+    path::Path,
     sync::Arc,
 };
 
@@ -80,6 +81,11 @@ type Response = http::Response<ureq::Body>;
 
 impl Served {
     pub(super) fn new(limits: Limits) -> Self {
+        Self::storing(limits, None)
+    }
+
+    /// A server that stores its sessions in `folder`.
+    pub(super) fn storing(limits: Limits, folder: Option<&Path>) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.unwrap();
@@ -88,7 +94,13 @@ impl Served {
         let talker = Talker::new();
         let tool = talker.clone();
         let stop = CancellationToken::new();
-        let router = router_within(Arc::clone(&parts.app), stop, limits, move |_door| tool.clone());
+        let router = router_within(
+            Arc::clone(&parts.app),
+            stop,
+            limits,
+            folder.map(Into::into),
+            move |_door| tool.clone(),
+        );
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         runtime.spawn(async move { axum::serve(listener, router).await });

@@ -1,5 +1,6 @@
 //! A server whose tools say much, wait and fail.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+#![expect(deprecated, reason = "sessions are of the revisions that have logging")]
 
 use std::{
     collections::HashSet,
@@ -11,6 +12,7 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomNotification,
         ProgressNotificationParam, RequestId, ServerCapabilities, ServerConfig, ServerNotification,
+        SetLevelRequestParams,
     },
     service::{OriginatingRequestId, RequestContext},
 };
@@ -25,6 +27,7 @@ pub(super) struct Talker {
     held: Arc<Semaphore>,
     started: Arc<Mutex<HashSet<i64>>>,
     finished: Arc<Mutex<HashSet<i64>>>,
+    level: Arc<Mutex<Option<String>>>,
 }
 
 /// What `steps` says in `count` steps.
@@ -34,8 +37,8 @@ pub(super) fn steps(count: u64) -> Vec<String> {
 
 impl Talker {
     pub(super) fn new() -> Self {
-        let (started, finished) = Default::default();
-        Self { held: Arc::new(Semaphore::new(0)), started, finished }
+        let (started, finished, level) = Default::default();
+        Self { held: Arc::new(Semaphore::new(0)), started, finished, level }
     }
 
     /// Lets one call of `hold` go on.
@@ -52,6 +55,11 @@ impl Talker {
     pub(super) fn until_finished(&self, id: u64) {
         let id = i64::try_from(id).unwrap();
         until("the call to finish", || self.finished.lock().unwrap().contains(&id).then_some(()));
+    }
+
+    /// The level that a client set last.
+    pub(super) fn level(&self) -> Option<String> {
+        self.level.lock().unwrap().clone()
     }
 
     async fn run(
@@ -95,11 +103,20 @@ fn log(text: &str) -> CustomNotification {
     CustomNotification::new("notifications/message", Some(params))
 }
 
-#[expect(deprecated, reason = "sessions are of the revisions that have logging")]
 impl ServerHandler for Talker {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_logging().build();
         ServerConfig::new(capabilities)
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let level = serde_json::to_value(request.level).unwrap();
+        *self.level.lock().unwrap() = level.as_str().map(str::to_owned);
+        Ok(())
     }
 
     async fn call_tool(

@@ -232,6 +232,36 @@ fn an_answer_before_which_nothing_was_said_is_taken_whole_and_leaves_nothing_beh
 }
 
 #[test]
+fn a_restored_stream_goes_on_behind_what_its_client_has_seen() {
+    let stored = || [(1, Kind::Other, 10), (2, Kind::Other, 20)].into_iter();
+    for (seen, expected) in [
+        (0, vec![(1, 10), (2, 20), (3, 99)]),
+        (1, vec![(2, 20), (3, 99)]),
+        (2, vec![(3, 99)]),
+        // The last of what it has seen was not stored.
+        (5, vec![(6, 99)]),
+    ] {
+        let mut streams = Numbers::new();
+        streams.restore(4, stored(), Some(99), now());
+        assert_eq!(streams.resume(5, 0).unwrap_err(), Unresumable::NeverSent);
+        let (mut place, _) = streams.resume(4, seen).unwrap();
+        assert_eq!(drain(&mut streams, &mut place), (expected.clone(), true), "seen {seen}");
+        let (mut place, _) = streams.resume(4, seen).unwrap();
+        assert_eq!(drain(&mut streams, &mut place), (expected, true), "again, seen {seen}");
+        assert_eq!(streams.open(), 5, "numbers are not used again");
+    }
+    let mut streams = Numbers::new();
+    streams.restore(4, stored(), Some(99), now());
+    assert_eq!(streams.resume(4, u64::MAX).unwrap_err(), Unresumable::NeverSent);
+
+    streams.restore(STANDALONE, stored(), None, now());
+    let (mut place, _) = streams.resume(STANDALONE, 1).unwrap();
+    streams.append(STANDALONE, 30, Kind::Other, now());
+    let (got, _) = drain(&mut streams, &mut place);
+    assert_eq!(got.iter().map(|(_, message)| *message).collect::<Vec<_>>(), [20, 30]);
+}
+
+#[test]
 fn a_closed_session_ends_its_readers() {
     let mut streams = Numbers::new();
     let (mut place, _) = streams.read(STANDALONE).unwrap();
