@@ -202,7 +202,7 @@ fn the_session_that_is_idle_longest_makes_room_and_one_in_use_never_row_58() {
 
 #[test]
 fn an_id_that_cannot_be_resumed_is_refused_with_the_reason() {
-    let served = Served::new(Limits { answers: Duration::from_millis(50), ..Limits::default() });
+    let served = Served::new(Limits::default());
     let (session, other) = (served.open(), served.open());
     let events: Vec<_> = served.post(&session, &call(1, "steps", &json!({ "count": 1 }))).collect();
     let id = events[0].id.clone().unwrap();
@@ -222,6 +222,14 @@ fn an_id_that_cannot_be_resumed_is_refused_with_the_reason() {
     check(&session, &format!("{stream}-5"), 400, never);
     check(&session, &format!("{stream}9-0"), 400, never);
     check("unknown", &id, 404, "Not Found: Session not found");
+}
+
+#[test]
+fn a_stream_that_is_no_longer_kept_is_gone_and_its_session_goes_on() {
+    let served = Served::new(Limits { answers: Duration::from_millis(50), ..Limits::default() });
+    let session = served.open();
+    let events: Vec<_> = served.post(&session, &call(1, "steps", &json!({ "count": 1 }))).collect();
+    let id = events[0].id.clone().unwrap();
     let forgotten =
         crate::support::until("the stream to be forgotten", || served.resume(&session, &id).err());
     assert_eq!(forgotten.0, 410);
