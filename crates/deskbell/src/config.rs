@@ -183,6 +183,8 @@ pub struct McpOptions {
     pub profile: Option<String>,
     /// How tool names are listed; `None` leaves it to the profile.
     pub tool_names: Option<ToolNames>,
+    /// How many notifications a client gets in a minute at most; 0 sets no limit.
+    pub notifications_per_minute: Option<u32>,
 }
 
 /// The HTTP door.

@@ -9,6 +9,7 @@ mod door;
 mod prompts;
 mod resources;
 mod sessions;
+mod told;
 mod tools;
 
 mod caller;

@@ -6,6 +6,7 @@ use rmcp::{RoleServer, service::RequestContext};
 use serde::Serialize;
 
 use crate::{
+    declared::Declared,
     level::Level,
     outbox::Kind,
     session::{Asked, Session},
@@ -27,6 +28,11 @@ impl Client {
     /// The client of the session that `context` belongs to, below [`Notifying`](crate::Notifying).
     pub fn of(context: &RequestContext<RoleServer>) -> Option<Self> {
         context.extensions.get().cloned()
+    }
+
+    /// Says which notifications the client takes.
+    pub fn declare(&self, declared: Declared) {
+        self.0.declare(declared);
     }
 
     /// Tells `message` from `logger`, if the client hears `level`. The filter `event_types` of its subscriptions goes

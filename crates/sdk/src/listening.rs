@@ -6,8 +6,7 @@ use std::{
 };
 
 use rmcp::{
-    ErrorData, ServerHandler,
-    model::{ServerConfig, SubscriptionFilter},
+    model::SubscriptionFilter,
     service::{SubscriptionContext, SubscriptionSendError, SubscriptionSink},
 };
 use tokio::{sync::Notify, time};
@@ -20,12 +19,6 @@ use crate::{
     session::now,
     subscriptions::{ADDRESS_LIMIT, SUBSCRIPTIONS, contains},
 };
-
-/// Answers one `subscriptions/listen` with the changes that a [`Notifier`] hears of.
-pub(crate) struct Listening {
-    pub(crate) notifier: Notifier,
-    pub(crate) info: ServerConfig,
-}
 
 /// One stream of changes.
 #[derive(Debug)]
@@ -97,36 +90,27 @@ async fn send(
     }
 }
 
-impl ServerHandler for Listening {
-    fn get_info(&self) -> ServerConfig {
-        self.info.clone()
+/// Everything that is asked for: rmcp leaves out what the server's capabilities do not declare.
+pub(crate) fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
+    let mut accepted = requested.clone();
+    if let Some(uris) = &mut accepted.resource_subscriptions {
+        uris.retain(|uri| uri.len() <= ADDRESS_LIMIT);
+        uris.truncate(SUBSCRIPTIONS);
     }
+    accepted
+}
 
-    /// Everything that the server's capabilities offer: rmcp leaves out the rest.
-    fn accepted_subscription_filter(
-        &self,
-        requested: &SubscriptionFilter,
-    ) -> Option<SubscriptionFilter> {
-        let mut accepted = requested.clone();
-        if let Some(uris) = &mut accepted.resource_subscriptions {
-            uris.retain(|uri| uri.len() <= ADDRESS_LIMIT);
-            uris.truncate(SUBSCRIPTIONS);
-        }
-        Some(accepted)
-    }
-
-    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let listener = Arc::new(Listener {
-            accepted: context.accepted().clone(),
-            changed: Mutex::default(),
-            rung: Notify::new(),
-        });
-        self.notifier.admit_listener(&listener);
-        let rate = self.notifier.rate_of(context.request_context());
-        tokio::select! {
-            () = context.cancelled() => {}
-            () = listener.tell(context.sink(), &self.notifier, &rate) => {}
-        }
-        Ok(())
+/// Answers one `subscriptions/listen` with the changes that `notifier` hears of, until it is cancelled.
+pub(crate) async fn listen(notifier: &Notifier, context: &SubscriptionContext) {
+    let listener = Arc::new(Listener {
+        accepted: context.accepted().clone(),
+        changed: Mutex::default(),
+        rung: Notify::new(),
+    });
+    notifier.admit_listener(&listener);
+    let rate = notifier.rate_of(context.request_context());
+    tokio::select! {
+        () = context.cancelled() => {}
+        () = listener.tell(context.sink(), notifier, &rate) => {}
     }
 }

@@ -1,7 +1,8 @@
 //! Around a server: sessions, levels, subscriptions, and the end of each call.
 
+mod handler;
+
 use std::{
-    borrow::Cow,
     future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::pin,
@@ -10,12 +11,9 @@ use std::{
 };
 
 use rmcp::{
-    ErrorData, RoleServer, Service,
-    model::{
-        CallToolResult, ClientNotification, ClientRequest, CustomRequest, CustomResult, ErrorCode,
-        ProtocolVersion, ServerCapabilities, ServerConfig, ServerResult,
-    },
-    service::{NotificationContext, RequestContext},
+    ErrorData, Peer, RoleServer, ServerHandler,
+    model::{CallToolResult, CustomRequest, ErrorCode, ServerCapabilities},
+    service::RequestContext,
 };
 use serde_json::Value;
 
@@ -25,7 +23,6 @@ use crate::{
     declared::Declared,
     level::UnknownLevel,
     limits::Limits,
-    listening::Listening,
     notifier::Notifier,
     session::Session,
     subscriptions::Refused,
@@ -42,7 +39,7 @@ const UNSUBSCRIBE: &str = "notifications/unsubscribe";
 /// A server whose tools can tell their callers what they do.
 ///
 /// It goes around any server of rmcp, once for each session: on stdio around the one server, over HTTP in the factory
-/// of servers, where they share a [`Notifier`].
+/// of servers, where they share a [`Notifier`]. It is such a server itself.
 ///
 /// ```no_run
 /// use deskbell_sdk::Notifying;
@@ -99,70 +96,55 @@ impl<S> Notifying<S> {
     }
 }
 
-impl<S: Service<RoleServer>> Notifying<S> {
-    /// Hands `request` to the server as a call, whose messages say they come from `logger`.
-    async fn call(
+/// How a call ended, as its answer says.
+enum Outcome {
+    Done,
+    Failed(String),
+    Open,
+}
+
+impl<S: ServerHandler> Notifying<S> {
+    /// Lets the server do `work` as a call, whose messages say they come from `logger`.
+    async fn call<T, W: Future<Output = Result<T, ErrorData>>>(
         &self,
-        request: ClientRequest,
         mut context: RequestContext<RoleServer>,
         logger: &str,
-    ) -> Result<ServerResult, ErrorData> {
+        work: impl FnOnce(RequestContext<RoleServer>) -> W,
+        outcome: impl FnOnce(&T) -> Outcome,
+    ) -> Result<T, ErrorData> {
+        self.enter(&mut context);
         let call = Call::open(&context, Arc::clone(&self.session), logger);
         let call = Arc::new(call.map_err(|level| unknown_level(&level))?);
         context.extensions.insert(Arc::clone(&call));
         // Where the call is abandoned in the middle, nothing of it goes out any more.
         let _closing = Closing(&call);
-        let outcome = caught(self.server.handle_request(request, context)).await;
-        let told = match &outcome {
-            Ok(ServerResult::CallToolResult(result)) if result.is_error == Some(true) => {
-                Some(first_text(result))
-            }
-            Err(error) => Some(error.message.to_string()),
-            Ok(_) => None,
+        let answer = caught(work(context)).await;
+        let outcome = match &answer {
+            Ok(answer) => outcome(answer),
+            Err(error) => Outcome::Failed(error.message.to_string()),
         };
-        let ending = match (&outcome, &told) {
-            (_, Some(why)) => Ending::Failed(why),
-            (
-                Ok(ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_)),
-                None,
-            ) => Ending::Open,
-            (_, None) => Ending::Done,
+        let ending = match &outcome {
+            Outcome::Done => Ending::Done,
+            Outcome::Failed(why) => Ending::Failed(why),
+            Outcome::Open => Ending::Open,
         };
         call.end(ending).await;
-        outcome
+        answer
     }
 
-    /// Lets the server answer to `resources/subscribe`, or answers for it where it declares that it is answered.
-    async fn follow(
-        &self,
-        request: ClientRequest,
-        context: RequestContext<RoleServer>,
-        uri: &str,
-    ) -> Result<ServerResult, ErrorData> {
-        let followed = self.session.subscriptions(|subscriptions| subscriptions.follow(uri));
-        followed.map_err(|text| ErrorData::invalid_params(text, None))?;
-        let outcome = self.server.handle_request(request, context).await;
-        match &outcome {
-            Ok(_) => outcome,
-            Err(error) if self.answers_instead(error) => Ok(ServerResult::empty(())),
-            Err(_) => {
-                self.session.subscriptions(|subscriptions| subscriptions.unfollow(uri));
-                outcome
-            }
+    /// Finds the session of a request, or the minute of its client where there is no session.
+    fn enter(&self, context: &mut RequestContext<RoleServer>) {
+        if wire::is_stateless(context) {
+            self.session.share_rate(|| self.session.notifier.rate_of(context));
+        } else {
+            self.meet(&context.peer);
+            context.extensions.insert(Client::new(Arc::clone(&self.session)));
         }
     }
 
-    async fn unfollow(
-        &self,
-        request: ClientRequest,
-        context: RequestContext<RoleServer>,
-        uri: &str,
-    ) -> Result<ServerResult, ErrorData> {
-        self.session.subscriptions(|subscriptions| subscriptions.unfollow(uri));
-        let outcome = self.server.handle_request(request, context).await;
-        match &outcome {
-            Err(error) if self.answers_instead(error) => Ok(ServerResult::empty(())),
-            _ => outcome,
+    fn meet(&self, peer: &Peer<RoleServer>) {
+        if self.session.meet(peer) {
+            self.session.notifier.admit(&self.session);
         }
     }
 
@@ -173,22 +155,7 @@ impl<S: Service<RoleServer>> Notifying<S> {
             && resources.is_some_and(|resources| resources.subscribe == Some(true))
     }
 
-    async fn listen(
-        &self,
-        request: ClientRequest,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ServerResult, ErrorData> {
-        let again = (request.clone(), context.clone());
-        match self.server.handle_request(request, context).await {
-            Err(error) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-                let (notifier, info) = (self.session.notifier.clone(), self.server.get_info());
-                Listening { notifier, info }.handle_request(again.0, again.1).await
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// Carries out what narrows what is told beside the calls of a session, if `request` does.
+    /// Carries out what narrows what is told beside the calls of a session, if `method` does.
     fn narrow(&self, method: &str, params: Option<&Value>) -> Option<Result<Value, Refused>> {
         match method {
             SUBSCRIBE => Some(self.session.subscribe(params)),
@@ -198,80 +165,10 @@ impl<S: Service<RoleServer>> Notifying<S> {
             _ => None,
         }
     }
-
-    /// What is answered to in the same way in every era.
-    async fn pass(
-        &self,
-        request: ClientRequest,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ServerResult, ErrorData> {
-        let logger = match &request {
-            ClientRequest::CallToolRequest(request) => request.params.name.to_string(),
-            ClientRequest::GetPromptRequest(request) => request.params.name.clone(),
-            ClientRequest::ReadResourceRequest(_) => "resources/read".to_owned(),
-            ClientRequest::CompleteRequest(_) => "completion/complete".to_owned(),
-            ClientRequest::CustomRequest(request) => request.method.clone(),
-            _ => return self.server.handle_request(request, context).await,
-        };
-        self.call(request, context, &logger).await
-    }
-
-    /// What a client of 2025-11-25 and before asks, with the state of its session.
-    async fn of_session(
-        &self,
-        request: ClientRequest,
-        mut context: RequestContext<RoleServer>,
-    ) -> Result<ServerResult, ErrorData> {
-        match &request {
-            ClientRequest::InitializeRequest(_) => {
-                if let Some(declared) = context.extensions.get::<Declared>() {
-                    self.session.declare(declared.clone());
-                }
-            }
-            ClientRequest::PingRequest(_) => {}
-            _ => self.meet(&context.peer),
-        }
-        context.extensions.insert(Client::new(Arc::clone(&self.session)));
-        match request {
-            ClientRequest::SetLevelRequest(request) => {
-                let level = wire::set_level(&request.params);
-                tracing::debug!(target: crate::TARGET, %level, "the client set its level");
-                self.session.set_level(level);
-                Ok(ServerResult::empty(()))
-            }
-            ClientRequest::CustomRequest(request) if request.method == SET_LEVEL => {
-                Err(refused_level(&request))
-            }
-            ClientRequest::CustomRequest(request) => {
-                match self.narrow(&request.method, request.params.as_ref()) {
-                    Some(Ok(result)) => Ok(ServerResult::CustomResult(CustomResult::new(result))),
-                    Some(Err(refused)) => Err(ErrorData::invalid_params(refused.to_string(), None)),
-                    None => self.pass(ClientRequest::CustomRequest(request), context).await,
-                }
-            }
-            ClientRequest::SubscribeRequest(request) => {
-                let uri = request.params.uri.clone();
-                self.follow(ClientRequest::SubscribeRequest(request), context, &uri).await
-            }
-            ClientRequest::UnsubscribeRequest(request) => {
-                let uri = request.params.uri.clone();
-                self.unfollow(ClientRequest::UnsubscribeRequest(request), context, &uri).await
-            }
-            request => self.pass(request, context).await,
-        }
-    }
-
-    fn meet(&self, peer: &rmcp::Peer<RoleServer>) {
-        if self.session.meet(peer) {
-            self.session.notifier.admit(&self.session);
-        }
-    }
 }
 
 /// What `work` gives, or an error if it panics.
-async fn caught(
-    work: impl Future<Output = Result<ServerResult, ErrorData>>,
-) -> Result<ServerResult, ErrorData> {
+async fn caught<T>(work: impl Future<Output = Result<T, ErrorData>>) -> Result<T, ErrorData> {
     let mut work = pin!(work);
     poll_fn(|context| {
         // A future that has panicked is not polled again.
@@ -316,55 +213,4 @@ fn refused_level(request: &CustomRequest) -> ErrorData {
 
 fn with_logging(capabilities: &mut ServerCapabilities) {
     capabilities.logging.get_or_insert_default();
-}
-
-impl<S: Service<RoleServer>> Service<RoleServer> for Notifying<S> {
-    async fn handle_request(
-        &self,
-        request: ClientRequest,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ServerResult, ErrorData> {
-        let mut result = if !wire::is_stateless(&context) {
-            Box::pin(self.of_session(request, context)).await
-        } else if let ClientRequest::SubscriptionsListenRequest(_) = &request {
-            Box::pin(self.listen(request, context)).await
-        } else {
-            self.session.share_rate(|| self.session.notifier.rate_of(&context));
-            Box::pin(self.pass(request, context)).await
-        }?;
-        match &mut result {
-            ServerResult::InitializeResult(result) => with_logging(&mut result.capabilities),
-            ServerResult::DiscoverResult(result) => with_logging(&mut result.capabilities),
-            _ => {}
-        }
-        Ok(result)
-    }
-
-    async fn handle_notification(
-        &self,
-        notification: ClientNotification,
-        context: NotificationContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        match &notification {
-            ClientNotification::InitializedNotification(_) => self.meet(&context.peer),
-            ClientNotification::CustomNotification(told) => {
-                if let Some(outcome) = self.narrow(&told.method, told.params.as_ref()) {
-                    tracing::debug!(target: crate::TARGET, ?outcome, "narrowed without an answer");
-                    return Ok(());
-                }
-            }
-            _ => {}
-        }
-        self.server.handle_notification(notification, context).await
-    }
-
-    fn get_info(&self) -> ServerConfig {
-        let mut info = self.server.get_info();
-        with_logging(&mut info.capabilities);
-        info
-    }
-
-    fn supported_protocol_versions(&self) -> Cow<'static, [ProtocolVersion]> {
-        self.server.supported_protocol_versions()
-    }
 }

@@ -281,6 +281,9 @@ pub struct McpTable {
     pub profile: Option<Profile>,
     /// How the names of tools are listed: `dot` or `underscore`. Without it the profile decides.
     pub tool_names: Option<ToolNames>,
+    /// How many notifications a client gets in any 60 seconds at most; 0 sets no limit. Without it 60. What is too much
+    /// is dropped and counted in one warning; changes of resources and the last word on a run wait or do not count.
+    pub notifications_per_minute: Option<u32>,
 }
 
 /// A profile.

@@ -77,6 +77,7 @@ impl Parts<'_> {
             mcp: McpOptions {
                 profile: file.mcp.profile.map(|profile| profile.as_str().to_owned()),
                 tool_names: file.mcp.tool_names.map(ToolNames::from),
+                notifications_per_minute: file.mcp.notifications_per_minute,
             },
             serve: self.serve(file.serve),
             keep_history: file.keep_history.0.0,

@@ -59,6 +59,9 @@ impl<'a> Page<'a> {
         if let Some(names) = &mcp.tool_names {
             self.line(&["mcp"], "tool_names", names.as_str());
         }
+        if let Some(per_minute) = mcp.notifications_per_minute {
+            self.line(&["mcp"], "notifications_per_minute", i64::from(per_minute));
+        }
         self.head("[serve]");
         if let Some(listen) = serve.listen {
             self.line(&["serve"], "listen", listen.to_string());

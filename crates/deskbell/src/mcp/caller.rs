@@ -6,6 +6,7 @@ use std::{
 };
 
 use deskbell_core::{Event, Source};
+use deskbell_sdk::{Client, ToolContext};
 use rmcp::{RoleServer, service::RequestContext};
 
 use super::local::Outgoing;
@@ -54,6 +55,16 @@ impl<'a> Caller<'a> {
         context: &'a RequestContext<RoleServer>,
     ) -> Self {
         Self { connection, context }
+    }
+
+    /// How the caller is told something while the call has no answer.
+    pub(super) fn context(&self) -> ToolContext {
+        ToolContext::of(self.context)
+    }
+
+    /// The client of the caller's session, if there is one.
+    pub(super) fn client(&self) -> Option<Client> {
+        Client::of(self.context)
     }
 
     /// The key under which the request is accepted once, if it may be sent again.

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use deskbell_core::clock::Clock;
+use deskbell_sdk::{Client, Declared};
 use futures_util::future::join_all;
 use rmcp::{
-    ErrorData, Peer, RoleServer, ServerHandler,
+    ErrorData, RoleServer, ServerHandler,
     model::{
         CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult,
-        CustomNotification, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
-        GetPromptResponse, Implementation, JsonObject, ListPromptsResult,
+        CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams, GetPromptResponse,
+        Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
         ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, MetaObject,
         PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-        ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig, ServerNotification,
+        ReadResourceResult, ResourceContents, ServerCapabilities, ServerConfig,
         SubscribeRequestParams, SubscriptionFilter, Tool as Listing, UnsubscribeRequestParams,
     },
-    service::{RequestContext, SubscriptionContext, SubscriptionSink},
+    service::{RequestContext, SubscriptionContext, SubscriptionSendError, SubscriptionSink},
 };
 use serde_json::json;
 
@@ -24,14 +24,13 @@ use super::{
     profiles::{Profile, ToolNames},
     prompts,
     resources::{self, Address, Follower, MIME_TYPE, SUBSCRIPTION_LIMIT, Subscriptions},
+    told::{Failures, Lists},
     tools::{self, Call},
 };
 use crate::app::App;
 
 /// How long a client may keep a list that only changes with the program.
 const STATIC_LIST_TTL_MS: u64 = 60 * 60 * 1000;
-
-const RESOURCE_UPDATED: &str = "notifications/resources/updated";
 
 /// Methods that are served here in both eras. rmcp hands them over as custom requests when their parameters are
 /// malformed.
@@ -49,7 +48,7 @@ const SERVED_METHODS: &[&str] = &[
 
 /// Further methods of the era with sessions.
 const SESSION_METHODS: &[&str] =
-    &["initialize", "ping", "resources/subscribe", "resources/unsubscribe"];
+    &["initialize", "ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"];
 
 /// Further methods of the era without sessions.
 const SESSIONLESS_METHODS: &[&str] = &["subscriptions/listen"];
@@ -62,6 +61,7 @@ pub struct Door {
     tool_names: ToolNames,
     connection: Connection,
     subscriptions: Subscriptions,
+    failures: Failures,
 }
 
 impl Door {
@@ -73,7 +73,8 @@ impl Door {
         connection: Connection,
     ) -> Self {
         let tool_names = tool_names.unwrap_or(profile.tool_names);
-        Self { app, profile, tool_names, connection, subscriptions: Subscriptions::default() }
+        let (subscriptions, failures) = (Subscriptions::default(), Failures::default());
+        Self { app, profile, tool_names, connection, subscriptions, failures }
     }
 
     /// The server's identity, which the modern era wants on every result.
@@ -100,16 +101,18 @@ fn not_found(text: String, uri: &str) -> ErrorData {
 }
 
 /// Tells a session of each change of a resource, with the time, until it is gone.
-async fn tell_session(
-    peer: Peer<RoleServer>,
-    clock: Arc<dyn Clock>,
-    uri: String,
-    mut follower: Follower,
-) {
+async fn tell_session(client: Client, uri: String, mut follower: Follower) {
     while follower.changed().await {
-        let params = json!({ "uri": uri, "timestamp": clock.now().to_string() });
-        let updated = CustomNotification::new(RESOURCE_UPDATED, Some(params));
-        if peer.send_notification(ServerNotification::CustomNotification(updated)).await.is_err() {
+        client.resource_updated(&uri);
+    }
+}
+
+/// Tells a listen stream whenever the lists may have changed, until it is gone.
+async fn tell_listener_of_lists(sink: &SubscriptionSink, mut lists: Lists) {
+    while lists.changed().await {
+        let told =
+            [sink.notify_tool_list_changed().await, sink.notify_resource_list_changed().await];
+        if told.iter().any(|told| matches!(told, Err(SubscriptionSendError::SubscriptionClosed))) {
             return;
         }
     }
@@ -133,7 +136,9 @@ impl ServerHandler for Door {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
+            .enable_tool_list_changed()
             .enable_resources()
+            .enable_resources_list_changed()
             .enable_resources_subscribe()
             .enable_prompts()
             .enable_completions()
@@ -141,6 +146,22 @@ impl ServerHandler for Door {
         ServerConfig::new(capabilities)
             .with_server_info(implementation())
             .with_instructions(self.profile.instructions)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        // Over HTTP it comes along with the request's head; on the local socket the SDK finds it itself.
+        let parts = context.extensions.get::<http::request::Parts>();
+        if let Some(declared) = parts.and_then(|parts| parts.extensions.get::<Declared>())
+            && let Some(client) = Client::of(&context)
+        {
+            client.declare(declared.clone());
+        }
+        context.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
     }
 
     async fn list_tools(
@@ -179,6 +200,7 @@ impl ServerHandler for Door {
             profile: self.profile,
             name: &request.name,
             caller: Caller::new(&self.connection, &context),
+            failures: &self.failures,
         };
         let mut result = call.run(tool, request.arguments.unwrap_or_default()).await;
         if is_modern(&context) {
@@ -280,8 +302,9 @@ impl ServerHandler for Door {
     ) -> Result<(), ErrorData> {
         let (uri, address) = (request.uri.clone(), address(&request.uri)?);
         let follower = Follower::start(Arc::clone(&self.app.journal), address).await;
-        let clock = Arc::clone(&self.app.clock);
-        let telling = tell_session(context.peer, clock, uri.clone(), follower);
+        let client = Client::of(&context)
+            .ok_or_else(|| ErrorData::internal_error("subscriptions belong to a session", None))?;
+        let telling = tell_session(client, uri.clone(), follower);
         if self.subscriptions.start(uri, telling) {
             return Ok(());
         }
@@ -304,10 +327,12 @@ impl ServerHandler for Door {
     ) -> Option<SubscriptionFilter> {
         let uris = requested.resource_subscriptions.iter().flatten();
         let known = uris.filter(|uri| uri.parse::<Address>().is_ok()).take(SUBSCRIPTION_LIMIT);
-        Some(SubscriptionFilter::builder().resource_subscriptions(known.cloned()).build())
+        let lists = SubscriptionFilter::builder().tools_list_changed().resources_list_changed();
+        Some(lists.resource_subscriptions(known.cloned()).build())
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let lists = Lists::new(self.app.channels.clone());
         let uris = context.accepted().resource_subscriptions.iter().flatten();
         let mut telling = Vec::new();
         for uri in uris {
@@ -319,7 +344,14 @@ impl ServerHandler for Door {
         tokio::select! {
             () = context.cancelled() => {}
             // Where there is nothing to tell, or no longer, the stream stays open until its client leaves.
-            () = async { drop(join_all(telling).await); std::future::pending::<()>().await } => {}
+            () = async {
+                drop(join_all(telling).await);
+                std::future::pending::<()>().await;
+            } => {}
+            () = async {
+                tell_listener_of_lists(context.sink(), lists).await;
+                std::future::pending::<()>().await;
+            } => {}
         }
         Ok(())
     }

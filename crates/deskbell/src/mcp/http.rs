@@ -32,6 +32,7 @@ pub use super::sessions::Limits;
 use super::{
     Door,
     sessions::{NotResumed, Refusal, Sessions, refusable},
+    told,
 };
 use crate::{api::segment::Segment, app::App, bridge::MESSAGE_LIMIT};
 
@@ -42,6 +43,9 @@ pub const BODY_LIMIT: usize = MESSAGE_LIMIT;
 const SESSIONS: &str = "sessions";
 
 const LAST_EVENT_ID: &str = "last-event-id";
+
+/// Headers that no `initialize` has: a session comes after it, and the era without sessions knows none.
+const OF_LATER_REQUESTS: [&str; 2] = ["mcp-session-id", "mcp-method"];
 
 /// The MCP endpoints: `/mcp` for the configured profile and `/mcp/{profile}`. Streams end when `stop` is cancelled.
 pub fn router(app: Arc<App>, stop: CancellationToken) -> Router {
@@ -69,8 +73,12 @@ pub fn router_within<H: ServerHandler>(
     let keep_alive = limits.keep_alive;
     let sessions = Sessions::new(limits, folder, app.clock.now().into());
     let aging = tokio::spawn(Sessions::age(Arc::downgrade(&sessions)));
+    let notifier = told::notifier(&app.config.borrow());
+    let telling = tokio::spawn(told::lists(notifier.clone(), app.channels.clone()));
+    let wrap = move |door| notifier.around(wrap(door));
     let services = Services::new(app, stop, Arc::clone(&sessions), keep_alive, wrap);
-    let endpoints = Endpoints { services, sessions, _aging: AbortOnDropHandle::new(aging) };
+    let tasks = [aging, telling].map(AbortOnDropHandle::new);
+    let endpoints = Endpoints { services, sessions, _tasks: tasks };
     Router::new()
         .route("/mcp", any(serve_default))
         .route("/mcp/{profile}", any(serve_profile))
@@ -80,7 +88,7 @@ pub fn router_within<H: ServerHandler>(
 struct Endpoints<H, W> {
     services: Services<H, W>,
     sessions: Arc<Sessions>,
-    _aging: AbortOnDropHandle<()>,
+    _tasks: [AbortOnDropHandle<()>; 2],
 }
 
 async fn serve_default<H, W>(
@@ -170,7 +178,14 @@ async fn post<H: ServerHandler>(
 }
 
 /// Hands one message to rmcp, which blames the media type for whatever it does not understand: here JSON-RPC is.
-async fn call_one<H: ServerHandler>(service: &Service<H>, parts: Parts, bytes: Bytes) -> Response {
+async fn call_one<H: ServerHandler>(
+    service: &Service<H>,
+    mut parts: Parts,
+    bytes: Bytes,
+) -> Response {
+    if !OF_LATER_REQUESTS.iter().any(|header| parts.headers.contains_key(*header)) {
+        parts.extensions.insert(told::declared(&bytes));
+    }
     let is_json = is_json(&parts);
     let response =
         call(service, Request::from_parts(parts, Body::from(Bytes::clone(&bytes)))).await;

@@ -6,6 +6,7 @@ mod outgoing;
 use std::sync::Arc;
 
 use deskbell_core::Invalid;
+use deskbell_sdk::Notifying;
 use rmcp::{ServiceExt as _, service::ServerInitializeError};
 use tokio::io::{AsyncBufRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
@@ -17,6 +18,7 @@ use super::{
     caller::Connection,
     door::Door,
     profiles::{self, Profile, ToolNames},
+    told,
 };
 use crate::{app::App, bridge::hello::Hello};
 
@@ -29,14 +31,42 @@ where
     R: AsyncBufRead + Send + Unpin + 'static,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    let lines = Lines::new(reader, writer, &hello.key, stop.child_token());
+    // Cancelled behind `stop`, when what waits has been told.
+    let ending = CancellationToken::new();
+    let lines = Lines::new(reader, writer, &hello.key, ending.child_token());
     let (profile, tool_names) = match wishes(&app, &hello) {
         Ok(wishes) => wishes,
-        Err(invalid) => return lines.refuse(&invalid.to_string()).await,
+        Err(invalid) => {
+            stop.run_until_cancelled_owned(lines.refuse(&invalid.to_string())).await;
+            return;
+        }
     };
+    let (notifier, channels) = (told::notifier(&app.config.borrow()), app.channels.clone());
     let connection = Connection::local(hello, lines.outgoing());
-    let door = Door::new(app, profile, tool_names, connection);
-    match door.serve_with_ct(lines, stop).await {
+    let door = notifier.around(Door::new(app, profile, tool_names, connection));
+    let telling = async {
+        tokio::select! {
+            () = told::lists(notifier.clone(), channels) => stop.cancelled().await,
+            () = stop.cancelled() => {}
+        }
+        notifier.flush().await;
+        ending.cancel();
+        std::future::pending::<()>().await;
+    };
+    // On the heap: it is large, and whoever waits for it would be as large.
+    let carrying = Box::pin(carry(door, lines, ending.clone()));
+    tokio::select! {
+        () = carrying => {}
+        () = telling => {}
+    }
+}
+
+/// Serves `door` over `lines` until the bridge goes away or `ending` is cancelled.
+async fn carry<R>(door: Notifying<Door>, lines: Lines<R>, ending: CancellationToken)
+where
+    R: AsyncBufRead + Send + Unpin + 'static,
+{
+    match door.serve_with_ct(lines, ending).await {
         Ok(running) => {
             let reason = running.waiting().await;
             debug!(?reason, "a bridge went away");

@@ -25,7 +25,11 @@ use serde_json::{Value, json};
 use tracing::error;
 
 use self::arguments::Arguments;
-use super::{caller::Caller, profiles::Profile};
+use super::{
+    caller::Caller,
+    profiles::Profile,
+    told::{self, Failures},
+};
 use crate::{
     app::App,
     intake::{Accepted, Refusal, Report},
@@ -101,6 +105,8 @@ pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     /// Who calls.
     pub(super) caller: Caller<'a>,
+    /// What of earlier calls may still fail.
+    pub(super) failures: &'a Failures,
 }
 
 impl Call<'_> {
@@ -109,12 +115,16 @@ impl Call<'_> {
         caught(tool.name, (tool.call)(self, Arguments::new(arguments))).await
     }
 
-    /// Reports to intake, and shows what was accepted at the caller's terminal.
+    /// Reports to intake, and tells the caller and its terminal what was accepted.
     async fn report(&self, report: Report) -> Result<Accepted, Refusal> {
         let accepted = self.app.intake.accept(report).await?;
         if !accepted.duplicate {
             let config = Arc::clone(&self.app.config.borrow());
             self.caller.show(&accepted.event, &config.tracing);
+        }
+        told::accepted(&self.caller.context(), &accepted);
+        if let Some(client) = self.caller.client() {
+            self.failures.follow(self.app, client, &accepted);
         }
         Ok(accepted)
     }

@@ -97,12 +97,16 @@ fn steps(run: &str) -> Value {
         { "call": call("notify_send", json!({ "title": "任务完成", "content": "a\nb" })) },
         { "call": call("notify.send", json!({ "title": "t", "content": "c", "extra": 1 })) },
         { "together": together },
+        { "hear": call("notify", json!({ "message": "told", "level": "error" })) },
+        { "hear": call("notify", json!({ "message": "not told", "level": "debug" })) },
         { "watch": format!("runs://{run}") },
         event("start", json!({})),
         { "changed": true },
         event("update", json!({ "step": "parse", "progress": 0.32 })),
         { "changed": true },
         event("update", json!({ "progress": 7 })),
+        { "hear": event("update", json!({ "progress": 0.5 })).get("call") },
+        { "changed": true },
         event("end", json!({})),
         { "changed": true },
         event("update", json!({})),
@@ -138,6 +142,35 @@ fn check(name: &str, client: Client, eras: &[&str]) {
     }
 }
 
+/// What the tool of the SDK's example tells, to every client and in every era.
+#[track_caller]
+fn check_example(name: &str, client: Client, eras: &[&str]) {
+    let programs = Path::new(env!("CARGO_BIN_EXE_deskbell")).parent().unwrap();
+    let example = programs.join("examples/server");
+    assert!(
+        example.exists(),
+        "the SDK's example is not built; run the tests of the whole workspace"
+    );
+    let server = json!({ "command": example, "arguments": [], "environment": {} });
+    for era in eras {
+        let steps = json!([{ "hear": { "name": "index", "arguments": {} } }]);
+        let printed = client.run(&json!({ "server": server, "era": era, "steps": steps }));
+        let told = as_javascript_writes(serde_json::from_str(&printed).unwrap());
+        let progress = |progress: u32, text: &str| json!({ "progress": f64::from(progress), "total": 3.0, "text": text });
+        let message =
+            |level: &str, text: &str| json!({ "level": level, "logger": "index", "text": text });
+        let expected = json!({ "told": [
+            message("info", "indexing"),
+            progress(0, "Indexing"),
+            progress(1, "indexed Cargo.toml"),
+            progress(2, "indexed src/lib.rs"),
+            message("notice", "indexed"),
+            progress(3, "indexed src/main.rs"),
+        ] });
+        assert_eq!(told, as_javascript_writes(expected), "{name} {era}");
+    }
+}
+
 /// A time of the test itself; the plan's own are of 2024.
 const NOW: &str = r"20(2[5-9]|[3-9]\d)-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z";
 
@@ -168,7 +201,12 @@ fn as_javascript_writes(value: Value) -> Value {
         Value::Object(fields) => {
             fields.into_iter().map(|(name, field)| (name, as_javascript_writes(field))).collect()
         }
-        one if one == json!(1.0) => json!(1),
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0);
+            whole.map_or(Value::Number(number), |whole| {
+                serde_json::from_str(&format!("{whole:.0}")).unwrap()
+            })
+        }
         other => other,
     }
 }
@@ -177,22 +215,26 @@ fn as_javascript_writes(value: Value) -> Value {
 fn the_python_client_1_gets_the_same_over_each_transport_rows_53_56() {
     let source = include_str!("../clients/python/client_1.py");
     check("python-1", Client::Python { generation: 1, source }, &["legacy"]);
+    check_example("python-1", Client::Python { generation: 1, source }, &["legacy"]);
 }
 
 #[test]
 fn the_python_client_2_gets_the_same_in_each_era_rows_53_56() {
     let source = include_str!("../clients/python/client_2.py");
     check("python-2", Client::Python { generation: 2, source }, &["legacy", "modern"]);
+    check_example("python-2", Client::Python { generation: 2, source }, &["legacy", "modern"]);
 }
 
 #[test]
 fn the_typescript_client_1_gets_the_same_over_each_transport_rows_53_56() {
     let source = include_str!("../clients/node/client-1.mjs");
     check("node-1", Client::Node { source }, &["legacy"]);
+    check_example("node-1", Client::Node { source }, &["legacy"]);
 }
 
 #[test]
 fn the_typescript_client_2_gets_the_same_in_each_era_rows_53_56() {
     let source = include_str!("../clients/node/client-2.mjs");
     check("node-2", Client::Node { source }, &["legacy", "modern"]);
+    check_example("node-2", Client::Node { source }, &["legacy", "modern"]);
 }

@@ -7,6 +7,8 @@
     reason = "a test that cannot go on should say where"
 )]
 
+mod told;
+
 use axum::{
     Router,
     body::{Body, to_bytes},
@@ -46,10 +48,19 @@ impl Answer {
             .collect()
     }
 
+    /// The answer itself.
     fn message(&self) -> Value {
         let mut messages = self.messages();
+        messages.retain(|message| message.get("method").is_none());
         assert_eq!(messages.len(), 1, "{} {}", self.status, self.body);
         messages.remove(0)
+    }
+
+    /// What came before the answer.
+    fn told(&self) -> Vec<Value> {
+        let mut messages = self.messages();
+        assert!(messages.pop().unwrap().get("method").is_none(), "{}", self.body);
+        messages
     }
 
     #[track_caller]
@@ -80,17 +91,25 @@ impl Client {
 
     /// A client of the handshake era, past its handshake.
     async fn open(path: &'static str, parts: &Parts) -> Self {
+        Self::open_with(path, parts, json!({})).await
+    }
+
+    async fn open_with(path: &'static str, parts: &Parts, capabilities: Value) -> Self {
         let mut client = Self::at(path, parts);
-        let answer = client.initialize().await;
+        let answer = client.initialize_with(capabilities).await;
         assert_eq!(answer.status, StatusCode::OK, "{}", answer.body);
         client.session = Some(answer.headers["mcp-session-id"].to_str().unwrap().to_owned());
         client
     }
 
     async fn initialize(&self) -> Answer {
+        self.initialize_with(json!({})).await
+    }
+
+    async fn initialize_with(&self, capabilities: Value) -> Answer {
         let params = json!({
             "protocolVersion": "2025-11-25",
-            "capabilities": {},
+            "capabilities": capabilities,
             "clientInfo": { "name": "test-client", "version": "1" }
         });
         self.request("initialize", params).await
@@ -102,7 +121,9 @@ impl Client {
     }
 
     async fn modern(&self, method: &str, name: Option<&str>, mut params: Value) -> Answer {
-        params["_meta"] = modern_meta();
+        for (name, value) in modern_meta().as_object().unwrap() {
+            params["_meta"][name] = value.clone();
+        }
         let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
         let mut headers = vec![("mcp-protocol-version", "2026-07-28"), ("mcp-method", method)];
         headers.extend(name.map(|name| ("mcp-name", name)));
@@ -280,6 +301,7 @@ async fn a_batch_of_its_revision_is_answered_on_one_stream() {
     let mut answers: Vec<_> = answer
         .messages()
         .iter()
+        .filter(|message| message.get("method").is_none())
         .map(|message| {
             let text = &message["result"]["content"][0]["text"];
             (message["id"].clone(), text.clone(), message["error"]["code"].clone())

@@ -6,6 +6,7 @@ mod client;
 mod notify;
 mod push;
 mod resources;
+mod told;
 
 use std::time::Duration;
 
@@ -126,7 +127,10 @@ async fn calls_side_by_side_are_each_answered_on_a_line_row_53() {
     }
     ids.sort_unstable();
     assert_eq!(ids, (100..164).collect::<Vec<_>>());
-    assert!(client.others.iter().all(|line| line.starts_with('!')), "{:?}", client.others);
+    // Each was told its client too, as far as a minute has room.
+    let told = client.told();
+    assert_eq!(told.len(), 60);
+    assert!(told.iter().all(|told| told["method"] == "notifications/message"), "{told:?}");
 }
 
 #[tokio::test]
@@ -139,7 +143,7 @@ async fn malformed_requests_are_answered_with_their_code() {
         ("tools/call", json!({ "name": "no_such_tool" }), -32602),
         ("tools/list", json!(7), -32600),
         ("no/such/method", json!({}), -32601),
-        ("logging/setLevel", json!({ "level": "info" }), -32601),
+        ("logging/setLevel", json!({ "level": "loud" }), -32602),
     ];
     for (method, params, code) in table {
         let answer = client.request(method, params).await;

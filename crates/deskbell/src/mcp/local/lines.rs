@@ -4,7 +4,7 @@ use std::{borrow::Cow, io, sync::Arc, time::Duration};
 
 use rmcp::{
     RoleServer,
-    model::{ClientJsonRpcMessage, GetExtensions as _, ServerJsonRpcMessage},
+    model::{ClientJsonRpcMessage, ClientRequest, GetExtensions as _, ServerJsonRpcMessage},
     transport::Transport,
 };
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use tracing::warn;
 use super::outgoing::{Line, Outgoing, Sort};
 use crate::{
     bridge::{MESSAGE_LIMIT, cut::Cut},
-    mcp::caller::RequestKey,
+    mcp::{caller::RequestKey, told},
 };
 
 /// Longest line from a bridge, in bytes: a message after its number. A longer one is skipped and answered with an error.
@@ -173,6 +173,10 @@ impl<R: AsyncBufRead + Send + Unpin> Transport<RoleServer> for Lines<R> {
             match parse(&line) {
                 Ok((number, ClientJsonRpcMessage::Request(mut request))) => {
                     self.opened = true;
+                    if let ClientRequest::InitializeRequest(_) = &request.request {
+                        let declared = told::declared(numbered(&line).1);
+                        request.request.extensions_mut().insert(declared);
+                    }
                     if number > 0 {
                         let bridge = Arc::clone(&self.bridge);
                         request.request.extensions_mut().insert(RequestKey { bridge, number });

@@ -3,7 +3,10 @@ import { readFileSync } from 'node:fs';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ResourceUpdatedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import {
+  LoggingMessageNotificationSchema,
+  ResourceUpdatedNotificationSchema,
+} from '@modelcontextprotocol/sdk/types.js';
 
 const plan = JSON.parse(readFileSync(0, 'utf8'));
 const client = new Client({ name: 'test-client', version: '1' });
@@ -18,6 +21,12 @@ client.setNotificationHandler(ResourceUpdatedNotificationSchema, (notification) 
 const changed = () =>
   changes.length ? changes.shift() : new Promise((resolve) => waiting.push(resolve));
 
+let told = [];
+const message = ({ params }) =>
+  told.push({ level: params.level, logger: params.logger, text: params.data.message });
+client.setNotificationHandler(LoggingMessageNotificationSchema, message);
+const onprogress = ({ progress, total, message }) => told.push({ progress, total, text: message });
+
 function transport({ command, arguments: args, environment, url, token }) {
   if (command) return new StdioClientTransport({ command, args, env: environment, stderr: 'ignore' });
   const headers = { Authorization: `Bearer ${token}` };
@@ -31,6 +40,12 @@ async function call(request) {
     text: result.content.map((block) => block.text).join('\n'),
     structured: result.structuredContent ?? null,
   };
+}
+
+async function hear(request) {
+  told = [];
+  await client.callTool(request, undefined, { onprogress });
+  return { told };
 }
 
 async function list() {
@@ -48,6 +63,7 @@ async function take(step) {
   if (step.list) return list();
   if (step.call) return { result: await call(step.call) };
   if (step.together) return { results: await Promise.all(step.together.map(call)) };
+  if (step.hear) return hear(step.hear);
   if (step.changed) return { changed: await changed() };
   if (step.read) {
     const { contents } = await client.readResource({ uri: step.read });

@@ -17,6 +17,12 @@ client.setNotificationHandler('notifications/resources/updated', (notification) 
 const changed = () =>
   changes.length ? changes.shift() : new Promise((resolve) => waiting.push(resolve));
 
+let told = [];
+const message = ({ params }) =>
+  told.push({ level: params.level, logger: params.logger, text: params.data.message });
+client.setNotificationHandler('notifications/message', message);
+const onprogress = ({ progress, total, message }) => told.push({ progress, total, text: message });
+
 function transport({ command, arguments: args, environment, url, token }) {
   if (command) return new StdioClientTransport({ command, args, env: environment, stderr: 'ignore' });
   const headers = { Authorization: `Bearer ${token}` };
@@ -30,6 +36,14 @@ async function call(request) {
     text: result.content.map((block) => block.text).join('\n'),
     structured: result.structuredContent ?? null,
   };
+}
+
+async function hear(request) {
+  told = [];
+  const level = { 'io.modelcontextprotocol/logLevel': 'info' };
+  const wanted = plan.era === 'legacy' ? request : { ...request, _meta: level };
+  await client.callTool(wanted, { onprogress });
+  return { told };
 }
 
 async function list() {
@@ -53,6 +67,7 @@ async function take(step) {
   if (step.list) return list();
   if (step.call) return { result: await call(step.call) };
   if (step.together) return { results: await Promise.all(step.together.map(call)) };
+  if (step.hear) return hear(step.hear);
   if (step.changed) return { changed: await changed() };
   if (step.read) {
     const { contents } = await client.readResource({ uri: step.read });

@@ -25,7 +25,20 @@ class Changes:
             await self.uris.put(str(notification.params.uri))
 
 
-async def connect(stack, server, changes):
+class Told:
+    """What the server told during a call, in the order in which it came."""
+
+    def __init__(self):
+        self.all = []
+
+    async def message(self, params):
+        self.all.append({"level": params.level, "logger": params.logger, "text": params.data["message"]})
+
+    async def progress(self, progress, total, message):
+        self.all.append({"progress": progress, "total": total, "text": message})
+
+
+async def connect(stack, server, changes, told):
     if "command" in server:
         parameters = StdioServerParameters(
             command=server["command"], args=server["arguments"], env=server["environment"]
@@ -37,7 +50,8 @@ async def connect(stack, server, changes):
         http = streamablehttp_client(server["url"], headers=headers)
         streams = (await stack.enter_async_context(http))[:2]
     client_info = types.Implementation(name="test-client", version="1")
-    session = ClientSession(*streams, message_handler=changes, client_info=client_info)
+    session = ClientSession(*streams, message_handler=changes,
+                            logging_callback=told.message, client_info=client_info)
     await stack.enter_async_context(session)
     await session.initialize()
     return session
@@ -63,7 +77,13 @@ async def list_all(session):
     }
 
 
-async def take(session, changes, step):
+async def hear(session, told, request):
+    told.all = []
+    await session.call_tool(request["name"], request["arguments"], progress_callback=told.progress)
+    return {"told": told.all}
+
+
+async def take(session, changes, told, step):
     if "list" in step:
         return await list_all(session)
     if "call" in step:
@@ -71,6 +91,8 @@ async def take(session, changes, step):
     if "together" in step:
         calls = [call(session, request) for request in step["together"]]
         return {"results": await asyncio.gather(*calls)}
+    if "hear" in step:
+        return await hear(session, told, step["hear"])
     if "changed" in step:
         return {"changed": await changes.uris.get()}
     if "read" in step:
@@ -82,11 +104,11 @@ async def take(session, changes, step):
 
 async def main():
     plan = json.load(sys.stdin)
-    changes = Changes()
+    changes, told = Changes(), Told()
     async with AsyncExitStack() as stack:
-        session = await connect(stack, plan["server"], changes)
+        session = await connect(stack, plan["server"], changes, told)
         for step in plan["steps"]:
-            print(json.dumps(await take(session, changes, step)), flush=True)
+            print(json.dumps(await take(session, changes, told, step)), flush=True)
 
 
 asyncio.run(main())

@@ -28,7 +28,20 @@ class Changes:
             await self.uris.put(str(event.uri))
 
 
-async def connect(stack, plan, changes):
+class Told:
+    """What the server told during a call, in the order in which it came."""
+
+    def __init__(self):
+        self.all = []
+
+    async def message(self, params):
+        self.all.append({"level": params.level, "logger": params.logger, "text": params.data["message"]})
+
+    async def progress(self, progress, total, message):
+        self.all.append({"progress": progress, "total": total, "text": message})
+
+
+async def connect(stack, plan, changes, told):
     server = plan["server"]
     if "command" in server:
         parameters = StdioServerParameters(
@@ -42,7 +55,10 @@ async def connect(stack, plan, changes):
         transport = streamable_http_client(server["url"], http_client=http)
     mode = "legacy" if plan["era"] == "legacy" else "2026-07-28"
     client_info = types.Implementation(name="test-client", version="1")
-    client = Client(transport, mode=mode, message_handler=changes, client_info=client_info)
+    client = Client(
+        transport, mode=mode, message_handler=changes, client_info=client_info,
+        logging_callback=told.message, log_level="info",
+    )
     return await stack.enter_async_context(client)
 
 
@@ -77,7 +93,13 @@ async def watch(stack, client, plan, changes, uri):
     return {"watching": uri}
 
 
-async def take(stack, client, plan, changes, step):
+async def hear(client, told, request):
+    told.all = []
+    await client.call_tool(request["name"], request["arguments"], progress_callback=told.progress)
+    return {"told": told.all}
+
+
+async def take(stack, client, plan, changes, told, step):
     if "list" in step:
         return await list_all(client)
     if "call" in step:
@@ -85,6 +107,8 @@ async def take(stack, client, plan, changes, step):
     if "together" in step:
         calls = [call(client, request) for request in step["together"]]
         return {"results": await asyncio.gather(*calls)}
+    if "hear" in step:
+        return await hear(client, told, step["hear"])
     if "changed" in step:
         return {"changed": await changes.uris.get()}
     if "read" in step:
@@ -95,11 +119,11 @@ async def take(stack, client, plan, changes, step):
 
 async def main():
     plan = json.load(sys.stdin)
-    changes = Changes()
+    changes, told = Changes(), Told()
     async with AsyncExitStack() as stack:
-        client = await connect(stack, plan, changes)
+        client = await connect(stack, plan, changes, told)
         for step in plan["steps"]:
-            print(json.dumps(await take(stack, client, plan, changes, step)), flush=True)
+            print(json.dumps(await take(stack, client, plan, changes, told, step)), flush=True)
 
 
 asyncio.run(main())

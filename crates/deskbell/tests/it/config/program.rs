@@ -65,6 +65,35 @@ fn new_rules_and_channels_hold_without_a_restart() {
 }
 
 #[test]
+fn a_channel_that_is_enabled_changes_the_lists_once_row_34() {
+    let mut desk = Desk::new();
+    desk.serve();
+    let mut client = desk.mcp(&[]);
+    let answer = client.initialize();
+    let capabilities = &answer["result"]["capabilities"];
+    for list in ["tools", "resources"] {
+        assert_eq!(capabilities[list]["listChanged"], true, "{answer}");
+    }
+    // Answered once the client is known to have shaken hands.
+    client.request("tools/list", &json!({}));
+    desk.configure("[channels.new]\nkind = \"console\"\n");
+    let mut told = [client.receive(), client.receive()];
+    told.sort_by_key(|message| message["method"].to_string());
+    let methods = ["resources", "tools"].map(|list| format!("notifications/{list}/list_changed"));
+    for (message, method) in told.iter().zip(methods) {
+        assert_eq!((&message["method"], &message["params"]), (&json!(method), &json!({})));
+    }
+    // The same channels with another option are the same lists.
+    desk.configure("[channels.new]\nkind = \"console\"\nper_minute = 9\n");
+    until("the new option", || {
+        desk.run(&["config", "show"]).1.contains("per_minute = 9").then_some(())
+    });
+    notify(&mut client, "m", "info", "safety");
+    let more = client.close().1;
+    assert!(!more.iter().any(|line| line.contains("list_changed")), "{more:?}");
+}
+
+#[test]
 fn a_hangup_reads_the_configuration_anew_and_ends_nothing() {
     let mut desk = Desk::new();
     // A file in a folder behind a link: what the link leads to is watched, the link itself is not.

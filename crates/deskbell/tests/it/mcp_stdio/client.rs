@@ -77,12 +77,16 @@ impl Client {
     }
 
     pub(super) async fn initialize(&mut self) -> Value {
+        self.initialize_with(json!({})).await
+    }
+
+    pub(super) async fn initialize_with(&mut self, capabilities: Value) -> Value {
         let answer = self
             .request(
                 "initialize",
                 json!({
                     "protocolVersion": "2025-11-25",
-                    "capabilities": {},
+                    "capabilities": capabilities,
                     "clientInfo": { "name": "test-client", "version": "1" }
                 }),
             )
@@ -130,6 +134,21 @@ impl Client {
             self.request("tools/call", json!({ "name": tool, "arguments": arguments })).await;
         assert!(answer["result"].is_object(), "{answer}");
         answer["result"].clone()
+    }
+
+    /// What came before the last answer and was a notification, and no longer is kept.
+    pub(super) fn told(&mut self) -> Vec<Value> {
+        let others = std::mem::take(&mut self.others);
+        others.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// The next notification.
+    pub(super) async fn notified(&mut self) -> Value {
+        loop {
+            if let Ok(message) = serde_json::from_str(&self.next_line().await) {
+                return message;
+            }
+        }
     }
 
     pub(super) async fn end(self) {
