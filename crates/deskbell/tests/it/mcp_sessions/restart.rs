@@ -6,7 +6,7 @@ use deskbell::mcp::http::Limits;
 use serde_json::{Value, json};
 
 use super::{call, client::Served, said, talker::steps};
-use crate::support::{Desk, until};
+use crate::support::{Answer, Desk, until};
 
 fn served(folder: &tempfile::TempDir) -> Served {
     Served::storing(Limits::default(), Some(folder.path()))
@@ -55,26 +55,6 @@ fn a_call_that_was_open_at_a_restart_is_answered_with_what_became_of_it() {
 }
 
 #[test]
-fn what_a_client_set_holds_after_a_restart() {
-    let folder = tempfile::tempdir().unwrap();
-    let server = served(&folder);
-    let session = server.open();
-    let set = |level: &str| {
-        let params = json!({ "level": level });
-        json!({ "jsonrpc": "2.0", "id": level, "method": "logging/setLevel", "params": params })
-    };
-    for level in ["debug", "critical"] {
-        server.post(&session, &set(level)).count();
-    }
-    drop(server);
-    let server = served(&folder);
-    assert_eq!(server.status(&session), 200);
-    until("the level to be set again", || {
-        (server.talker.level().as_deref() == Some("critical")).then_some(())
-    });
-}
-
-#[test]
 fn a_session_that_was_deleted_or_was_idle_for_too_long_does_not_come_back_row_58() {
     let folder = tempfile::tempdir().unwrap();
     let idle = Duration::from_millis(200);
@@ -92,55 +72,80 @@ fn a_session_that_was_deleted_or_was_idle_for_too_long_does_not_come_back_row_58
     }
 }
 
-#[test]
-fn a_session_outlives_a_kill_of_the_daemon_and_its_file_is_the_users_own() {
-    use std::os::unix::fs::PermissionsExt as _;
+/// Sends `message` to the program of `desk`, in `session` if there is one.
+fn post(desk: &Desk, session: Option<&str>, message: &Value) -> Answer {
+    let mut headers = vec![
+        ("accept", "application/json, text/event-stream"),
+        ("content-type", "application/json"),
+    ];
+    headers.extend(session.map(|session| ("mcp-session-id", session)));
+    desk.request("POST", "/mcp", &headers, Some(&message.to_string()))
+}
 
-    let mut desk = Desk::new();
-    desk.serve();
-    let headers = |session: Option<&str>| {
-        let mut headers = vec![
-            ("accept", "application/json, text/event-stream".to_owned()),
-            ("content-type", "application/json".to_owned()),
-        ];
-        headers.extend(session.map(|session| ("mcp-session-id", session.to_owned())));
-        headers
-    };
-    let post = |desk: &Desk, session: Option<&str>, message: Value| {
-        let headers = headers(session);
-        let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        desk.request("POST", "/mcp", &headers, Some(&message.to_string()))
-    };
+/// Opens a session with the program of `desk`.
+fn open(desk: &Desk) -> String {
     let params = json!({
         "protocolVersion": "2025-11-25",
         "capabilities": {},
         "clientInfo": { "name": "the-same-client", "version": "1" },
     });
     let opening = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
-    let answer = post(&desk, None, opening);
+    let answer = post(desk, None, &opening);
     let session = answer.headers.get("mcp-session-id").unwrap().to_str().unwrap().to_owned();
     let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-    assert_eq!(post(&desk, Some(&session), initialized).status, 202);
+    assert_eq!(post(desk, Some(&session), &initialized).status, 202);
+    session
+}
+
+#[test]
+fn a_session_outlives_a_kill_of_the_daemon_and_its_file_is_the_users_own() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mut desk = Desk::new();
+    desk.serve();
+    let session = open(&desk);
     let file = desk.state().join("sessions").join(format!("{session}.jsonl"));
     until("the session to be stored", || file.exists().then_some(()));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
 
     desk.kill();
     desk.serve();
-    let call = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": { "name": "notify", "arguments": { "message": "after the restart" } },
-    });
-    let answer = post(&desk, Some(&session), call);
+    let message = json!({ "message": "after the restart" });
+    let answer = post(&desk, Some(&session), &call(1, "notify", &message));
     assert_eq!(answer.status, 200, "{}", answer.body);
     let (_, events, _) = desk.run(&["history", "--json"]);
     assert!(events.contains("the-same-client"), "{events}");
-    let unknown = post(
-        &desk,
-        Some("00000000-0000-4000-8000-000000000000"),
-        json!({
-            "jsonrpc": "2.0", "id": 1, "method": "ping"
-        }),
-    );
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    let unknown = post(&desk, Some("00000000-0000-4000-8000-000000000000"), &ping);
     assert_eq!(unknown.status, 404);
+}
+
+#[test]
+fn the_level_that_a_client_set_holds_after_a_restart_row_24() {
+    let mut desk = Desk::new();
+    desk.serve();
+    let session = open(&desk);
+    let hears = |desk: &Desk, level: &str| {
+        let notice = call(1, "notify", &json!({ "message": "m", "level": level }));
+        let answer = post(desk, Some(&session), &notice);
+        assert!(answer.body.contains("Notification sent"), "{}", answer.body);
+        answer.body.contains("notifications/message")
+    };
+    assert!(hears(&desk, "info"));
+    for level in ["debug", "critical"] {
+        let set = json!({
+            "jsonrpc": "2.0", "id": level, "method": "logging/setLevel", "params": { "level": level }
+        });
+        assert_eq!(post(&desk, Some(&session), &set).status, 200);
+    }
+    assert!(!hears(&desk, "error"));
+    let file = desk.state().join("sessions").join(format!("{session}.jsonl"));
+    until("the level to be stored", || {
+        fs::read_to_string(&file).ok()?.contains("critical").then_some(())
+    });
+
+    desk.kill();
+    desk.serve();
+    assert!(!hears(&desk, "error"));
+    assert!(hears(&desk, "critical"));
 }

@@ -12,7 +12,6 @@ use rmcp::{
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomNotification,
         ProgressNotificationParam, RequestId, ServerCapabilities, ServerConfig, ServerNotification,
-        SetLevelRequestParams,
     },
     service::{OriginatingRequestId, RequestContext},
 };
@@ -27,7 +26,6 @@ pub(super) struct Talker {
     held: Arc<Semaphore>,
     started: Arc<Mutex<HashSet<i64>>>,
     finished: Arc<Mutex<HashSet<i64>>>,
-    level: Arc<Mutex<Option<String>>>,
 }
 
 /// What `steps` says in `count` steps.
@@ -37,8 +35,8 @@ pub(super) fn steps(count: u64) -> Vec<String> {
 
 impl Talker {
     pub(super) fn new() -> Self {
-        let (started, finished, level) = Default::default();
-        Self { held: Arc::new(Semaphore::new(0)), started, finished, level }
+        let (started, finished) = Default::default();
+        Self { held: Arc::new(Semaphore::new(0)), started, finished }
     }
 
     /// Lets one call of `hold` go on.
@@ -55,11 +53,6 @@ impl Talker {
     pub(super) fn until_finished(&self, id: u64) {
         let id = i64::try_from(id).unwrap();
         until("the call to finish", || self.finished.lock().unwrap().contains(&id).then_some(()));
-    }
-
-    /// The level that a client set last.
-    pub(super) fn level(&self) -> Option<String> {
-        self.level.lock().unwrap().clone()
     }
 
     async fn run(
@@ -107,16 +100,6 @@ impl ServerHandler for Talker {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_logging().build();
         ServerConfig::new(capabilities)
-    }
-
-    async fn set_level(
-        &self,
-        request: SetLevelRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
-        let level = serde_json::to_value(request.level).unwrap();
-        *self.level.lock().unwrap() = level.as_str().map(str::to_owned);
-        Ok(())
     }
 
     async fn call_tool(
