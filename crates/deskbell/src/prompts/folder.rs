@@ -14,6 +14,9 @@ const FILE_LIMIT: u64 = 64 * 1024;
 /// How many prompts a folder may have; what comes behind them by name is left out.
 const PROMPTS_LIMIT: usize = 200;
 
+/// How many files of a folder are told to be wrong; those behind them are only counted.
+const FLAWS_LIMIT: usize = 200;
+
 /// The longest name of a prompt, in characters.
 const NAME_LIMIT: usize = 64;
 
@@ -29,48 +32,44 @@ pub(super) fn read(
     origin: fn(PathBuf) -> Origin,
 ) -> (Vec<Prompt>, Vec<Flaw>) {
     let (mut prompts, mut flaws): (Vec<Prompt>, Vec<Flaw>) = (Vec::new(), Vec::new());
-    let mut flaw = |file: &Path, message: String| {
-        flaws.push(Flaw { file: file.to_owned(), place: None, message });
-    };
+    let flaw = |file: &Path, message: String| Flaw { file: file.to_owned(), place: None, message };
     let files = match files(folder) {
         Ok(files) => files,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => {
-            flaw(folder, format!("the folder cannot be read: {error}"));
+            flaws.push(flaw(folder, format!("the folder cannot be read: {error}")));
             Vec::new()
         }
     };
-    let mut wrong = Vec::new();
-    for (name, file) in files {
+    let count = files.len();
+    for (index, (name, file)) in files.into_iter().enumerate() {
+        if flaws.len() >= FLAWS_LIMIT {
+            flaws.push(flaw(folder, format!("and {} more files are left out", count - index)));
+            break;
+        }
         if prompts.len() >= PROMPTS_LIMIT {
-            flaw(&file, format!("it is left out: a folder may have {PROMPTS_LIMIT} prompts"));
-            continue;
-        }
-        if !is_name(&name) {
-            flaw(
-                &file,
-                format!(
-                    "it is left out: the name of a prompt has 1 to {NAME_LIMIT} letters, digits, `-` and `_`"
-                ),
+            let message = format!("it is left out: a folder may have {PROMPTS_LIMIT} prompts");
+            flaws.push(flaw(&file, message));
+        } else if !is_name(&name) {
+            let message = format!(
+                "it is left out: the name of a prompt has 1 to {NAME_LIMIT} letters, digits, `-` and `_`"
             );
-            continue;
-        }
-        if within.is_some_and(|within| !lies_in(&file, within)) {
-            flaw(&file, "it is left out: it leads out of the project".to_owned());
-            continue;
-        }
-        match read_file(&file, FILE_LIMIT) {
-            Ok(source) => match front::read(&name, origin(file), &source) {
-                Ok(prompt) => match prompts.iter().find(|other| other.name == prompt.name) {
-                    Some(other) => wrong.push(prompt.doubled(&other.origin)),
-                    None => prompts.push(prompt),
+            flaws.push(flaw(&file, message));
+        } else if within.is_some_and(|within| !lies_in(&file, within)) {
+            flaws.push(flaw(&file, "it is left out: it leads out of the project".to_owned()));
+        } else {
+            match read_file(&file, FILE_LIMIT) {
+                Ok(source) => match front::read(&name, origin(file), &source) {
+                    Ok(prompt) => match prompts.iter().find(|other| other.name == prompt.name) {
+                        Some(other) => flaws.push(prompt.doubled(&other.origin)),
+                        None => prompts.push(prompt),
+                    },
+                    Err(wrong) => flaws.push(wrong),
                 },
-                Err(flaw) => wrong.push(flaw),
-            },
-            Err(error) => flaw(&file, format!("it cannot be read: {error}")),
+                Err(error) => flaws.push(flaw(&file, format!("it cannot be read: {error}"))),
+            }
         }
     }
-    flaws.extend(wrong);
     (prompts, flaws)
 }
 

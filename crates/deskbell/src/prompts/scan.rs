@@ -11,6 +11,9 @@ const TAG_LIMIT: usize = 4 * 1024;
 /// How deep blocks may lie in each other.
 const NESTING_LIMIT: usize = 32;
 
+/// How many branches the blocks may have that lie in each other: the parser goes one call deeper for each `elsif`.
+const BRANCHES_LIMIT: usize = 200;
+
 /// How deep indexes may lie in each other, as in `a[b[c]]`.
 const INDEX_LIMIT: usize = 4;
 
@@ -23,8 +26,16 @@ pub(super) const RANGE_LIMIT: i64 = 10_000;
 /// The tags that end with a tag of their own.
 const BLOCKS: &[&str] = &["if", "unless", "case", "for", "capture"];
 
-/// The blocks whose content is no template.
-const VERBATIM: &[&str] = &["raw", "comment"];
+/// The tags that begin another branch of the block in which they stand.
+const BRANCHES: &[&str] = &["elsif", "else", "when"];
+
+/// What stands for each `{` between `{% raw %}` and `{% endraw %}`, so that the parser finds no tag there.
+pub(super) const BRACE: char = '\u{1}';
+
+const _: () = assert!(BRACE.len_utf8() == 1, "what is rewritten keeps its length");
+
+/// What the parser takes for white space inside of a tag.
+const BLANKS: [char; 3] = [' ', '\r', '\n'];
 
 /// The words of the language that name no variable.
 const KEYWORDS: &[&str] = &[
@@ -35,7 +46,7 @@ const KEYWORDS: &[&str] = &[
 /// A template that may be parsed.
 #[derive(Debug, Default)]
 pub(super) struct Scanned {
-    /// The text, with each `{{ notify … }}` as `{% notify … %}`.
+    /// The text, with each `{{ notify … }}` as `{% notify … %}`, and no tag within a comment or `raw`.
     pub(super) text: String,
     /// The variables that it uses and does not set, in order.
     pub(super) variables: Vec<String>,
@@ -64,7 +75,7 @@ impl Scanned {
     /// # Errors
     /// Says what is beyond the bounds, or never closed.
     pub(super) fn of(text: &str) -> Result<Self, Wrong> {
-        let mut scan = Scan { text, ..Scan::default() };
+        let mut scan = Scan { text, made: text.as_bytes().to_vec(), ..Scan::default() };
         let mut rest = 0;
         while let Some(tag) = scan.next_tag(rest)? {
             rest = scan.take(&tag)?;
@@ -91,9 +102,10 @@ struct Tag {
 #[derive(Default)]
 struct Scan<'a> {
     text: &'a str,
-    /// Where a brace becomes a percent sign.
-    rewritten: Vec<usize>,
-    depth: usize,
+    /// The text as the parser gets it.
+    made: Vec<u8>,
+    /// How many branches each block has that is open, the innermost last.
+    open: Vec<usize>,
     set: BTreeSet<String>,
     loops: BTreeSet<String>,
     used: Vec<String>,
@@ -145,7 +157,13 @@ impl<'a> Scan<'a> {
         let words = words(content, from);
         if tag.is_output {
             if is_notice(content) {
-                self.rewritten.extend([tag.start + 1, tag.end]);
+                // As a tag it would end here, and what follows would be a template that nobody looked at.
+                if let Some((at, _)) = outside_quotes(content).find(|(_, it)| *it == '%') {
+                    let message = "a notice has no `%` outside quotes";
+                    return Err(Wrong::new(from + at, message));
+                }
+                self.rewrite(tag.start + 1, tag.start + 2, |_| b'%');
+                self.rewrite(tag.end, tag.end + 1, |_| b'%');
                 self.note(words.get(1..).unwrap_or_default(), content, from);
             } else {
                 self.note(&words, content, from);
@@ -153,17 +171,10 @@ impl<'a> Scan<'a> {
             return Ok(tag.after);
         }
         let Some(((name, _), arguments)) = words.split_first() else { return Ok(tag.after) };
-        if VERBATIM.contains(&name.as_str()) {
-            return Ok(self.end_of(name, tag.after));
-        }
-        if BLOCKS.contains(&name.as_str()) {
-            self.depth += 1;
-            if self.depth > NESTING_LIMIT {
-                let message = format!("blocks lie in each other more than {NESTING_LIMIT} deep");
-                return Err(Wrong::new(tag.start, message));
-            }
-        } else if name.starts_with("end") {
-            self.depth = self.depth.saturating_sub(1);
+        match name.as_str() {
+            "raw" => return self.take_raw(tag.after),
+            "comment" => return Ok(self.take_comment(tag.after)),
+            _ => self.count(name, tag.start)?,
         }
         if name == "for" {
             self.take_range(content, from)?;
@@ -183,17 +194,74 @@ impl<'a> Scan<'a> {
         Ok(tag.after)
     }
 
-    /// Behind the end of a block whose content is no template, or the end of the text.
-    fn end_of(&self, name: &str, from: usize) -> usize {
+    /// Counts the blocks that lie in each other, and their branches.
+    fn count(&mut self, name: &str, at: usize) -> Result<(), Wrong> {
+        if BLOCKS.contains(&name) {
+            self.open.push(0);
+        } else if BRANCHES.contains(&name) {
+            if let Some(branches) = self.open.last_mut() {
+                *branches += 1;
+            }
+        } else if name.starts_with("end") {
+            self.open.pop();
+        }
+        if self.open.len() > NESTING_LIMIT {
+            let message = format!("blocks lie in each other more than {NESTING_LIMIT} deep");
+            return Err(Wrong::new(at, message));
+        }
+        if self.open.iter().sum::<usize>() > BRANCHES_LIMIT {
+            let message =
+                format!("the blocks around this have more than {BRANCHES_LIMIT} branches");
+            return Err(Wrong::new(at, message));
+        }
+        Ok(())
+    }
+
+    /// Hides the braces of a `raw` whose content begins at `from`: what ends it here must end it for the parser, which
+    /// would pass over an end in quotes.
+    fn take_raw(&mut self, from: usize) -> Result<usize, Wrong> {
+        let (end, after) = self.end_of("raw", from);
+        if let Some(at) = self.slice(from, end).find(BRACE) {
+            let message = "the control character U+0001 cannot stand in `raw`";
+            return Err(Wrong::new(from + at, message));
+        }
+        let brace = u8::try_from(BRACE).unwrap_or_default();
+        self.rewrite(from, end, |byte| if byte == b'{' { brace } else { byte });
+        Ok(after)
+    }
+
+    /// Strikes out a comment whose content begins at `from`: the parser would go into every block of it, however deep.
+    ///
+    /// Not with blanks, as the parser tries each of a row of blanks with all that follow.
+    fn take_comment(&mut self, from: usize) -> usize {
+        let (end, after) = self.end_of("comment", from);
+        self.rewrite(from, end, |byte| if byte == b'\n' { byte } else { b'x' });
+        after
+    }
+
+    fn rewrite(&mut self, from: usize, to: usize, with: impl Fn(u8) -> u8) {
+        for byte in self.made.get_mut(from..to).into_iter().flatten() {
+            *byte = with(*byte);
+        }
+    }
+
+    /// Where the end of a block stands whose content is no template, and what is behind it. Comments lie in each other.
+    fn end_of(&self, name: &str, from: usize) -> (usize, usize) {
         let end = format!("end{name}");
         let rest = self.slice(from, self.text.len());
-        let closing = rest.match_indices("{%").find_map(|(at, opening)| {
-            let tag = rest.get(at + opening.len()..)?;
-            let (inside, _) = tag.split_once("%}")?;
-            let is_end = inside.trim_matches(['-', ' ', '\t', '\r', '\n']) == end;
-            is_end.then_some(from + at + opening.len() + inside.len() + 2)
-        });
-        closing.unwrap_or(self.text.len())
+        let mut open = 1_usize;
+        for (at, _) in rest.match_indices("{%") {
+            let here = rest.get(at..).unwrap_or_default();
+            if let Some(length) = length_of(here, &end) {
+                open -= 1;
+                if open == 0 {
+                    return (from + at, from + at + length);
+                }
+            } else if name == "comment" && length_of(here, name).is_some() {
+                open += 1;
+            }
+        }
+        (self.text.len(), self.text.len())
     }
 
     /// Checks indexes and numbers.
@@ -279,20 +347,23 @@ impl<'a> Scan<'a> {
             .filter(is_free)
             .filter(|name| seen.insert(name.clone()))
             .collect();
-        let mut bytes = self.text.as_bytes().to_vec();
-        for at in self.rewritten {
-            if let Some(byte) = bytes.get_mut(at) {
-                *byte = b'%';
-            }
-        }
         Ok(Scanned {
-            // Only braces were replaced, each by one byte.
-            text: String::from_utf8(bytes).unwrap_or_default(),
+            // Whole characters were replaced, each of their bytes by one character.
+            text: String::from_utf8(self.made).unwrap_or_default(),
             variables,
             range_ends: self.range_ends.into_iter().map(|(end, _)| end).collect(),
             words: self.words,
         })
     }
+}
+
+/// How long the tag `name` is that `text` begins with, if it does: nothing else stands in it.
+fn length_of(text: &str, name: &str) -> Option<usize> {
+    let inside = text.strip_prefix("{%")?;
+    let inside = inside.strip_prefix('-').unwrap_or(inside).trim_start_matches(BLANKS);
+    let end = inside.strip_prefix(name)?.trim_start_matches(BLANKS);
+    let after = end.strip_prefix('-').unwrap_or(end).strip_prefix("%}")?;
+    Some(text.len() - after.len())
 }
 
 /// Whether `bound` is a variable or a field of one, without an index.
@@ -376,12 +447,33 @@ mod tests {
             "{{ notify | upcase }}",
             "{{ notifyx }}",
             "{{ notify.a }}",
-            r#"{% raw %}{{ notify "b" }}{% endraw %}"#,
-            r#"{%- comment -%}{{ notify "b" {%- endcomment -%}"#,
             "no tag { at } all, 任",
         ] {
             rewritten(same, same);
         }
+    }
+
+    #[test]
+    fn nothing_in_a_comment_or_in_raw_is_a_tag_for_the_parser() {
+        rewritten(
+            r#"{% raw %}{{ notify "b" }} 任{%- endraw -%}{{ a }}"#,
+            "{% raw %}\u{1}\u{1} notify \"b\" }} 任{%- endraw -%}{{ a }}",
+        );
+        rewritten(
+            "{%- comment -%}{{ a\n任{%- endcomment -%}b",
+            "{%- comment -%}xxxx\nxxx{%- endcomment -%}b",
+        );
+        rewritten(
+            "{% comment %}{%comment%}{% if %}{%endcomment%}{% endcomment %}{{ a }}",
+            &format!("{{% comment %}}{}{{% endcomment %}}{{{{ a }}}}", "x".repeat(33)),
+        );
+        // What the parser does not take for the end is not one.
+        let odd = "{%--endcomment%}{%\tendcomment%}{% endcomment a %}";
+        rewritten(
+            &format!("{{% comment %}}{odd}{{% endcomment %}}"),
+            &format!("{{% comment %}}{}{{% endcomment %}}", "x".repeat(odd.len())),
+        );
+        rewritten("{% raw %}{%", "{% raw %}\u{1}%");
     }
 
     #[test]
@@ -409,6 +501,15 @@ mod tests {
         check("{% if 'a %}", 0, "never closed");
         check(&format!("{{% if {} %}}", "a or ".repeat(2_000)), 0, "more than 4096 bytes");
         check(&"{% if a %}".repeat(40), 320, "more than 32 deep");
+        check(
+            &format!("{{% if a %}}{}", "{% elsif a %}".repeat(201)),
+            2_610,
+            "more than 200 branches",
+        );
+        let inner = format!("{{% if a %}}{}", "{% elsif a %}".repeat(101));
+        check(&inner.repeat(2), 2_620, "more than 200 branches");
+        check("{% raw %}a\u{1}{% endraw %}", 10, "U+0001");
+        check("{{ notify a %}{% for i in (1..1000000000) %}{% notify b }}", 12, "no `%` outside");
         check(&format!("x{{{{ a{}1{} }}}}", "[b".repeat(9), "]".repeat(9)), 1, "more than 4 deep");
         check("{% for i in (1..1000000000) %}{% endfor %}", 12, "from -10000 to 10000");
         check("{% for i in (1..99999999999999999999) %}{% endfor %}", 0, "more than 18 digits");

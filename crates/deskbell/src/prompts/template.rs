@@ -6,7 +6,7 @@ mod language;
 mod limits;
 mod notify;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
 
 use liquid_core::{
     Error, Object, Renderable as _, Template as Elements, Value,
@@ -18,6 +18,10 @@ use liquid_core::{
 use self::limits::{Bounded, Watched};
 pub(super) use self::{limits::VALUE_LIMIT, notify::Notices};
 use super::scan::{Scanned, Wrong};
+
+/// The stack of the thread that renders: the parser and its elements call themselves, and a stack that is full ends the
+/// program.
+const STACK: usize = 16 * 1024 * 1024;
 
 /// What a variable is.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,13 +66,17 @@ pub(super) fn render<'a>(
         .into_iter()
         .map(|(name, given)| (KString::from_ref(name), given.value()))
         .collect();
-    // The crate panics at some of what it calls impossible.
-    let rendered = catch_unwind(AssertUnwindSafe(|| carry_out(scanned, &variables)));
-    rendered.unwrap_or_else(|_| {
-        Err(Wrong {
-            at: 0,
-            message: "the template cannot be rendered; its parser gave up".to_owned(),
-        })
+    let wrong = |reason: &str| Wrong {
+        at: 0,
+        message: format!("the template cannot be rendered; {reason}"),
+    };
+    thread::scope(|scope| {
+        let builder = thread::Builder::new().name("prompt".to_owned()).stack_size(STACK);
+        let rendering = builder
+            .spawn_scoped(scope, || carry_out(scanned, &variables))
+            .map_err(|error| wrong(&format!("there is no thread for it: {error}")))?;
+        // The crate panics at some of what it calls impossible.
+        rendering.join().unwrap_or_else(|_| Err(wrong("its parser gave up")))
     })
 }
 

@@ -105,6 +105,14 @@ fn what_is_wrong_is_told_with_file_line_and_column() {
             "sample.liquid:2:11: notify: `level` is \"loud\"",
         ),
         ("x\n {{ notify \"  \" }}", "sample.liquid:2:11: notify: the message is empty"),
+        (
+            "x\n {% notify \"m\", link: \"file:///etc/passwd\" %}",
+            "sample.liquid:2:11: notify: `link` is \"file:///etc/passwd\"",
+        ),
+        (
+            "x\n {% notify \"m\", title: \" \" %}",
+            "sample.liquid:2:11: notify: `title` is only white space",
+        ),
         ("---\ntitle: [\n---\n", "sample.liquid:"),
         ("---\ntitle: a\n", "sample.liquid:1:1: the head that begins here is never closed"),
         (
@@ -153,6 +161,59 @@ fn a_hostile_template_ends_in_an_error() {
     check("{{ 99999999999999999999999 }}", &[], "sample.liquid:");
     check("{{ 1 | divided_by: 0 }}", &[], "sample.liquid:");
     check(&"{% if a %}".repeat(5_000), &[], "more than 32 deep");
+}
+
+#[test]
+fn no_template_fills_the_stack() {
+    let nested = format!("a{}{}b", "{% comment %}".repeat(2_200), "{% endcomment %}".repeat(2_200));
+    assert_eq!(rendered(&nested, &[]).text, "ab");
+    let blocks = format!("a{{% comment %}}{}{{% endcomment %}}b", "{% if a %}".repeat(6_000));
+    assert_eq!(rendered(&blocks, &[]).text, "ab");
+    let indexes = format!("a{{% raw %}}{{{{ a{} }}}}{{% endraw %}}b", "[b".repeat(30_000));
+    assert!(rendered(&indexes, &[]).text.starts_with("a{{ a[b[b"));
+    let branches = format!("{{% if true %}}x{}{{% endif %}}", "{% elsif true %}".repeat(3_900));
+    assert!(refused(&branches, &[]).contains("more than 200 branches"));
+    // As deep as the bounds allow, and a tag that the parser takes for something else than the scan does.
+    let deepest = [
+        "{% if false %}{% else %}".repeat(31),
+        "{% if false %}".to_owned(),
+        "{% elsif false %}".repeat(168),
+        "x{% endif %}".to_owned(),
+        "{% endif %}".repeat(31),
+    ]
+    .concat();
+    assert_eq!(rendered(&deepest, &[]).text, "");
+    refused(&format!("{{{{ x 'a {{{{ b{} ' }}}}", "[b".repeat(2_000)), &[]);
+    let long = format!("{{% if {}a %}}x{{% endif %}}", "a or ".repeat(800));
+    assert_eq!(rendered(&long, &[("a", "true")]).text, "x");
+}
+
+#[test]
+fn the_parser_sees_no_tag_that_nobody_looked_at() {
+    let unclosed = "{% raw %}{{ \"{% endraw %}\" }}{% comment %}{% endraw %}{% for i in (1..20000) %}x\
+        {% endfor %}{% comment %}{% endcomment %}";
+    assert!(refused(unclosed, &[]).starts_with("sample.liquid:1:"));
+    let quoted = "{% raw %}{{ \"{% endraw %}\" }}{% comment %}{% endraw %}{% for i in (1..20000) %}x\
+        {% endfor %}{% comment %}{% endcomment %}{% endcomment %}";
+    assert_eq!(rendered(quoted, &[]).text, "{{ \"\" }}");
+    let notice = "{{ notify a %}{% for i in (1..20000) %}x{% endfor %}{% notify b }}";
+    assert!(
+        refused(notice, &[]).contains("sample.liquid:1:13: a notice has no `%` outside quotes")
+    );
+    let kept =
+        "{% capture a %}{% raw -%}  {{ x }}{% if %} {{- 1 }} {%- endraw %}{% endcapture %}{{ a }}";
+    assert_eq!(rendered(kept, &[]).text, "{{ x }}{% if %} {{- 1 }}");
+}
+
+#[test]
+fn a_folder_of_wrong_files_tells_of_some_and_counts_the_rest() {
+    let home = tempfile::tempdir().unwrap();
+    for number in 0..1_000 {
+        fs::write(home.path().join(format!("{number:04}.md")), "{{").unwrap();
+    }
+    let (prompts, flaws) = folder::read(home.path(), None, Origin::User);
+    assert_eq!((prompts.len(), flaws.len()), (0, 201));
+    assert_eq!(flaws[200].message, "and 800 more files are left out");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use super::{
     limits::{Bounded, VALUE_LIMIT, charge, too_large},
     notify::NotifyTag,
 };
+use crate::prompts::scan::BRACE;
 
 /// How many items `uniq` compares with each other.
 const UNIQ_LIMIT: usize = 2_000;
@@ -29,7 +30,7 @@ pub(super) fn language() -> &'static Language {
 fn build() -> Language {
     let mut language = Language::empty();
     let blocks: [Box<dyn ParseBlock>; 7] = [
-        stdlib::RawBlock.into(),
+        Raw.into(),
         stdlib::IfBlock.into(),
         stdlib::UnlessBlock.into(),
         stdlib::CaseBlock.into(),
@@ -187,6 +188,51 @@ impl Filter for MeasuredFilter {
         let value = self.inner.evaluate(input, runtime)?;
         charge(runtime, &value)?;
         Ok(value)
+    }
+}
+
+/// `{% raw %}…{% endraw %}`, with the braces that were hidden from the parser.
+#[derive(Debug, Clone, Copy)]
+struct Raw;
+
+impl BlockReflection for Raw {
+    fn start_tag(&self) -> &'static str {
+        "raw"
+    }
+
+    fn end_tag(&self) -> &'static str {
+        "endraw"
+    }
+
+    fn description(&self) -> &'static str {
+        "Leaves its content as it is."
+    }
+}
+
+impl ParseBlock for Raw {
+    fn parse(
+        &self,
+        mut arguments: TagTokenIter<'_>,
+        mut tokens: TagBlock<'_, '_>,
+        _: &Language,
+    ) -> Result<Box<dyn Renderable>> {
+        arguments.expect_nothing()?;
+        let text = tokens.escape_liquid(false)?.replace(BRACE, "{");
+        tokens.assert_empty();
+        Ok(Box::new(Verbatim(text)))
+    }
+
+    fn reflection(&self) -> &dyn BlockReflection {
+        self
+    }
+}
+
+#[derive(Debug)]
+struct Verbatim(String);
+
+impl Renderable for Verbatim {
+    fn render_to(&self, writer: &mut dyn Write, _: &dyn Runtime) -> Result<()> {
+        writer.write_all(self.0.as_bytes()).map_err(|error| Error::with_msg(error.to_string()))
     }
 }
 

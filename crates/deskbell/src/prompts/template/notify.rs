@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use deskbell_core::{Context, Invalid, Level};
+use deskbell_core::{Context, Invalid, Level, event::Content};
 use liquid_core::{
     Error, Language, ParseTag, Renderable, Result, Runtime, TagReflection, TagTokenIter,
     ValueView as _, parser::FilterChain,
@@ -118,6 +118,9 @@ impl Renderable for Notify {
             context.map(|it| it.parse()).transpose().map_err(|invalid| self.refused(&invalid))?;
         let title = Self::text(self.title.as_ref(), runtime)?;
         let link = Self::text(self.link.as_ref(), runtime)?;
+        // What is refused when it is reported would be lost without a word to who asked for the prompt.
+        let content = Content { title, text: message, link, ..Content::default() };
+        content.check("message").map_err(|invalid| self.refused(&invalid))?;
         let mut notices = runtime.registers().get_mut::<Notices>();
         if notices.0.len() >= NOTICE_LIMIT {
             return Err(
@@ -125,11 +128,11 @@ impl Renderable for Notify {
             );
         }
         notices.0.push(Notice {
-            message,
+            message: content.text,
             level: level.unwrap_or_default(),
             context: context.unwrap_or_default(),
-            title,
-            link,
+            title: content.title,
+            link: content.link,
         });
         Ok(())
     }
