@@ -157,7 +157,6 @@ impl Sessions {
             for session in sessions.all() {
                 if session.age(now, sessions.limits.answers, sessions.limits.idle) {
                     debug!("a session ends, because it was idle");
-                    session.forget();
                 }
             }
             if now.duration_since(touched) > TOUCHING {
@@ -208,11 +207,13 @@ impl Sessions {
             let live = sessions.values().filter(|session| !session.is_ending());
             if live.clone().count() >= self.limits.sessions {
                 let idle = live.filter_map(|session| Some((session.idle_since()?, session)));
-                let Some((_, oldest)) = idle.min_by_key(|(since, _)| *since) else {
+                let mut idle: Vec<_> = idle.collect();
+                idle.sort_unstable_by_key(|(since, _)| *since);
+                // One that was idle just now may have been called since.
+                if !idle.into_iter().any(|(_, session)| session.make_room()) {
                     return Err(refuse(Refusal::NoRoom));
-                };
+                }
                 debug!("the session that was idle longest makes room");
-                oldest.forget();
             }
         }
         let shelf = self.folder.as_ref().and_then(|folder| folder.shelf(&id));

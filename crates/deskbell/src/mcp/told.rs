@@ -3,7 +3,7 @@
 //! The SDK carries it: it knows what each client hears, and how much of it.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
@@ -169,6 +169,8 @@ pub(super) struct Failures(Arc<Mutex<Followed>>);
 struct Followed {
     /// The messages whose pushes are not all settled, and those of which the client was warned.
     events: HashMap<EventId, HashSet<DeliveryId>>,
+    /// The messages whose pushes were settled last, of which the client is not warned again when it repeats one.
+    settled: VecDeque<EventId>,
     /// Ends with the connection.
     following: Option<AbortOnDropHandle<()>>,
 }
@@ -180,14 +182,32 @@ impl Failures {
             return;
         }
         let followed = &mut *lock(&self.0);
-        if followed.events.len() >= FOLLOWED_LIMIT {
+        if !followed.begin(accepted.event.id) {
             return;
         }
-        followed.events.entry(accepted.event.id).or_default();
         if followed.following.is_none() {
             let task = follow(Arc::downgrade(&self.0), Arc::clone(&app.journal), client);
             followed.following = Some(AbortOnDropHandle::new(tokio::spawn(task)));
         }
+    }
+}
+
+impl Followed {
+    /// Follows a message. False if it is settled already or there is no room.
+    fn begin(&mut self, event: EventId) -> bool {
+        if self.events.len() >= FOLLOWED_LIMIT || self.settled.contains(&event) {
+            return false;
+        }
+        self.events.entry(event).or_default();
+        true
+    }
+
+    fn settle(&mut self, event: EventId) {
+        self.events.remove(&event);
+        if self.settled.len() >= FOLLOWED_LIMIT {
+            self.settled.pop_front();
+        }
+        self.settled.push_back(event);
     }
 }
 
@@ -210,7 +230,11 @@ async fn follow(followed: Weak<Mutex<Followed>>, journal: Arc<dyn Journal>, clie
                 DeliveryQuery { event: Some(event), limit: usize::MAX, ..DeliveryQuery::default() };
             match journal.deliveries(query).await {
                 Ok(deliveries) => note(&followed, event, &deliveries, &client),
-                Err(error) => warn!("cannot follow pushes for a client: {error}"),
+                Err(error) => {
+                    warn!("cannot follow pushes for a client: {error}");
+                    // The next outcome has all of them looked at again.
+                    break;
+                }
             }
         }
         if let Some(followed) = followed.upgrade() {
@@ -242,7 +266,7 @@ fn note(
         }
     }
     if deliveries.iter().all(|delivery| delivery.state.is_settled()) {
-        followed.events.remove(&event);
+        followed.settle(event);
     }
 }
 
@@ -275,6 +299,20 @@ mod tests {
         for broken in ["", "{}", r#"{"params":{}}"#, r#"{"params":{"capabilities":7}}"#] {
             assert_eq!(declared(broken.as_bytes()), Declared::default(), "{broken}");
         }
+    }
+
+    #[test]
+    fn a_message_that_is_settled_is_not_followed_again_when_it_is_repeated() {
+        let event = |n| EventId::from_uuid(uuid::Uuid::from_u128(n));
+        let mut followed = Followed::default();
+        assert!(followed.begin(event(0)) && followed.begin(event(0)));
+        followed.settle(event(0));
+        assert!(!followed.begin(event(0)));
+        for n in 1..1000 {
+            assert!(followed.begin(event(n)));
+            followed.settle(event(n));
+        }
+        assert_eq!(followed.settled.len(), FOLLOWED_LIMIT);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        mpsc::{Receiver, SyncSender, sync_channel},
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{Receiver, Sender, channel},
     },
     thread::JoinHandle,
     time::{Duration, SystemTime},
@@ -25,17 +26,26 @@ use tokio::sync::oneshot;
 use tracing::warn;
 use uuid::Uuid;
 
-use super::stored::{Record, Stored};
+use super::{
+    stored::{Record, Stored},
+    streams::Kind,
+};
 
-/// How many records wait to be written; further ones are not kept.
+/// How many jobs wait to be done; what a call says before its answer is not kept beyond it.
 const QUEUE_LIMIT: usize = 16 * 1024;
 
-/// The largest file of a session, in bytes. Beyond it the file is made shorter, and where that does not help, nothing
-/// more is kept of its streams.
+/// How many jobs wait before the beginnings and ends of streams are not kept either. A session is deleted even then.
+const URGENT_LIMIT: usize = 2 * QUEUE_LIMIT;
+
+/// The largest file of a session, in bytes. Beyond it the file is made half as long, and where that does not help, only
+/// the beginnings and ends of streams are kept, and what the client sets.
 const FILE_LIMIT: u64 = 4 * 1024 * 1024;
 
 /// How long a stream waits until it is written that its client knows of it.
 const WRITING: Duration = Duration::from_millis(200);
+
+/// How the name of a file ends that takes the place of a longer one.
+const SHORTER: &str = "new";
 
 type Message = Arc<ServerJsonRpcMessage>;
 
@@ -43,7 +53,7 @@ type Message = Arc<ServerJsonRpcMessage>;
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    jobs: SyncSender<Job>,
+    jobs: Queue,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -62,7 +72,14 @@ enum Job {
 #[derive(Debug, Clone)]
 pub(super) struct Shelf {
     id: Uuid,
-    jobs: SyncSender<Job>,
+    jobs: Queue,
+}
+
+/// Where jobs wait for the thread.
+#[derive(Debug, Clone)]
+struct Queue {
+    jobs: Sender<Job>,
+    waiting: Arc<AtomicUsize>,
 }
 
 impl Folder {
@@ -78,11 +95,15 @@ impl Folder {
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
         folder.recursive(true).create(&path)?;
+        // It may have been there before, for everybody to read.
+        #[cfg(unix)]
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
         forget_old(&path, now, kept, limit)?;
-        let (jobs, waiting) = sync_channel(QUEUE_LIMIT);
-        let writer = Writer { path: path.clone(), sizes: HashMap::new() };
+        let (jobs, received) = Queue::new();
+        let writer = Writer { path: path.clone(), lengths: HashMap::new() };
         let thread = std::thread::Builder::new().name("sessions".to_owned());
-        let writer = Some(thread.spawn(move || writer.run(&waiting))?);
+        let waiting = Arc::clone(&jobs.waiting);
+        let writer = Some(thread.spawn(move || writer.run(&received, &waiting))?);
         Ok(Self { path, jobs, writer })
     }
 
@@ -95,22 +116,22 @@ impl Folder {
     pub(super) async fn read(&self, id: &str) -> Option<Stored> {
         let path = file(&self.path, own_id(id)?);
         // What was written last may be on its way.
-        written(&self.jobs).await;
+        self.jobs.written().await;
         let text = tokio::task::spawn_blocking(move || fs::read(path)).await.ok()?.ok()?;
         Stored::read(&String::from_utf8_lossy(&text))
     }
 
     /// Marks sessions as used.
     pub(super) fn touch<'a>(&self, ids: impl Iterator<Item = &'a str>) {
-        send(&self.jobs, Job::Touch(ids.filter_map(own_id).collect()));
+        self.jobs.send(Job::Touch(ids.filter_map(own_id).collect()));
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         // What is in the queue is written first.
-        if self.jobs.send(Job::Stop).is_ok()
-            && let Some(writer) = self.writer.take()
+        self.jobs.send(Job::Stop);
+        if let Some(writer) = self.writer.take()
             && writer.join().is_err()
         {
             warn!("the writer of sessions panicked");
@@ -120,30 +141,67 @@ impl Drop for Folder {
 
 impl Shelf {
     pub(super) fn put(&self, record: Record<Message>) {
-        send(&self.jobs, Job::Record(self.id, record));
+        self.jobs.send(Job::Record(self.id, record));
     }
 
     pub(super) fn delete(&self) {
-        send(&self.jobs, Job::Delete(self.id));
+        self.jobs.send(Job::Delete(self.id));
     }
 
     /// Waits until what was put there is written.
     pub(super) async fn written(&self) {
-        written(&self.jobs).await;
+        self.jobs.written().await;
     }
 }
 
-fn send(jobs: &SyncSender<Job>, job: Job) {
-    if jobs.try_send(job).is_err() {
-        warn!("too much is happening in sessions; not all of it will outlive this process");
+impl Queue {
+    fn new() -> (Self, Receiver<Job>) {
+        let (jobs, received) = channel();
+        (Self { jobs, waiting: Arc::default() }, received)
+    }
+
+    fn send(&self, job: Job) {
+        let limit = job.limit();
+        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
+        if waiting >= limit || self.jobs.send(job).is_err() {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            warn!("too much is happening in sessions; not all of it will outlive this process");
+        }
+    }
+
+    /// Waits until what was sent is written.
+    async fn written(&self) {
+        let (answer, written) = oneshot::channel();
+        self.send(Job::Answer(answer));
+        if tokio::time::timeout(WRITING, written).await.is_err() {
+            warn!("writing sessions takes long");
+        }
     }
 }
 
-async fn written(jobs: &SyncSender<Job>) {
-    let (answer, written) = oneshot::channel();
-    send(jobs, Job::Answer(answer));
-    if tokio::time::timeout(WRITING, written).await.is_err() {
-        warn!("writing sessions takes long");
+impl Job {
+    /// How many others may wait before it.
+    const fn limit(&self) -> usize {
+        match self {
+            Self::Record(_, record) if is_urgent(record) => URGENT_LIMIT,
+            Self::Record(..) | Self::Touch(_) => QUEUE_LIMIT,
+            Self::Answer(_) => URGENT_LIMIT,
+            // A session is deleted once, and one that was deleted must not come back.
+            Self::Delete(_) | Self::Stop => usize::MAX,
+        }
+    }
+}
+
+/// Whether it is kept where other records are not: without it another call would go by the number of a stream, or a
+/// call that ended would count as open.
+const fn is_urgent(record: &Record<Message>) -> bool {
+    match record {
+        Record::Initialize(_)
+        | Record::Open { .. }
+        | Record::Cut { .. }
+        | Record::Setting { .. }
+        | Record::Message { kind: Kind::Answer, .. } => true,
+        Record::Message { .. } => false,
     }
 }
 
@@ -160,6 +218,11 @@ fn forget_old(folder: &Path, now: SystemTime, kept: Duration, limit: usize) -> i
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
+        if entry.path().extension().is_some_and(|extension| extension == SHORTER) {
+            // A kill came while it was written; the longer one is still there.
+            fs::remove_file(entry.path())?;
+            continue;
+        }
         let age = now.duration_since(entry.metadata()?.modified()?).unwrap_or_default();
         files.push((age, entry.path()));
     }
@@ -199,13 +262,29 @@ impl SessionStore for Folder {
 /// What the thread has.
 struct Writer {
     path: PathBuf,
-    /// The sizes of the files, once they are known.
-    sizes: HashMap<Uuid, u64>,
+    /// The lengths of the files to which it wrote whole lines.
+    lengths: HashMap<Uuid, Length>,
+}
+
+/// How long a file is, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Length {
+    now: u64,
+    /// How long it was when it was made shorter.
+    shortest: u64,
+}
+
+impl Length {
+    /// Whether it is time to make the file shorter. Where that does not help it is not tried for every line.
+    const fn is_too_long(self) -> bool {
+        self.now > FILE_LIMIT && self.now - self.shortest > FILE_LIMIT / 2
+    }
 }
 
 impl Writer {
-    fn run(mut self, jobs: &Receiver<Job>) {
+    fn run(mut self, jobs: &Receiver<Job>, waiting: &AtomicUsize) {
         while let Ok(job) = jobs.recv() {
+            waiting.fetch_sub(1, Ordering::Relaxed);
             let done = match job {
                 Job::Record(id, record) => self.write(id, &record),
                 Job::Delete(id) => self.delete(id),
@@ -232,38 +311,55 @@ impl Writer {
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(file(&self.path, id))?;
-        let size = match self.sizes.get(&id) {
-            Some(size) => *size,
-            None => file.metadata()?.len(),
+        let mut line = Vec::new();
+        let known = self.lengths.get(&id).copied();
+        let mut length = match known {
+            Some(length) => length,
+            None => {
+                // What is there may end within a line, after a kill or an error.
+                line.push(b'\n');
+                Length { now: file.metadata()?.len(), shortest: 0 }
+            }
         };
-        if size > FILE_LIMIT && !matches!(record, Record::Setting { .. }) {
+        if length.now > FILE_LIMIT && !is_urgent(record) {
             return Ok(());
         }
-        let mut line = serde_json::to_vec(&record.map(as_value))?;
+        serde_json::to_writer(&mut line, &record.map(as_value))?;
         line.push(b'\n');
+        // Known again when the whole line is there.
+        self.lengths.remove(&id);
         file.write_all(&line)?;
-        let size = size + u64::try_from(line.len()).unwrap_or_default();
-        self.sizes.insert(id, size);
-        if size > FILE_LIMIT { self.shorten(id) } else { Ok(()) }
+        length.now += u64::try_from(line.len()).unwrap_or_default();
+        self.lengths.insert(id, length);
+        if length.is_too_long() { self.shorten(id, length.now) } else { Ok(()) }
     }
 
-    fn shorten(&mut self, id: Uuid) -> io::Result<()> {
+    fn shorten(&mut self, id: Uuid, now: u64) -> io::Result<()> {
+        // Whatever goes wrong, it is not tried again at once.
+        self.lengths.insert(id, Length { now, shortest: now });
         let path = file(&self.path, id);
-        let Some(stored) = Stored::read(&fs::read_to_string(&path)?) else { return Ok(()) };
-        let mut shorter = Vec::new();
-        for record in stored.shortened() {
-            serde_json::to_writer(&mut shorter, &record)?;
-            shorter.push(b'\n');
+        let text = fs::read(&path)?;
+        let Some(stored) = Stored::read(&String::from_utf8_lossy(&text)) else { return Ok(()) };
+        let shorter = stored.shortened(usize::try_from(FILE_LIMIT / 2).unwrap_or(usize::MAX))?;
+        let beside = path.with_extension(SHORTER);
+        // One that an error left behind may be for everybody to read.
+        match fs::remove_file(&beside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
         }
-        let beside = path.with_extension("new");
-        fs::write(&beside, &shorter)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.open(&beside)?.write_all(&shorter)?;
         fs::rename(&beside, &path)?;
-        self.sizes.insert(id, u64::try_from(shorter.len()).unwrap_or_default());
+        let length = u64::try_from(shorter.len()).unwrap_or_default();
+        self.lengths.insert(id, Length { now: length, shortest: length });
         Ok(())
     }
 
     fn delete(&mut self, id: Uuid) -> io::Result<()> {
-        self.sizes.remove(&id);
+        self.lengths.remove(&id);
         fs::remove_file(file(&self.path, id))
     }
 
@@ -276,3 +372,6 @@ impl Writer {
 fn as_value(message: &Message) -> serde_json::Value {
     serde_json::to_value(&**message).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,9 @@ use super::{
     streams::{STANDALONE, Streams},
 };
 
+/// The longest parameters of a setting, in bytes as JSON, that are stored.
+const SETTING_LIMIT: usize = 4 * 1024;
+
 /// The request that sets something, if `request` does.
 pub(super) fn setting(request: &ClientRequest) -> Option<Record<Arc<ServerJsonRpcMessage>>> {
     let params = match request {
@@ -21,7 +24,11 @@ pub(super) fn setting(request: &ClientRequest) -> Option<Record<Arc<ServerJsonRp
         ClientRequest::UnsubscribeRequest(request) => serde_json::to_value(&request.params),
         _ => return None,
     };
-    Some(Record::Setting { method: request.method().to_owned(), params: params.ok()? })
+    let mut params = params.ok()?;
+    // It is about this request only, such as the token of its progress.
+    params.as_object_mut()?.remove("_meta");
+    (params.to_string().len() <= SETTING_LIMIT)
+        .then(|| Record::Setting { method: request.method().to_owned(), params })
 }
 
 /// The streams of a stored session, and what its client had set, as requests.

@@ -1,7 +1,7 @@
 //! One session: its client's messages go in, the server's messages come out on their streams.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Poll, Waker},
@@ -74,6 +74,8 @@ struct State {
     is_greeted: bool,
     /// The streams that are stored.
     kept: HashSet<u64>,
+    /// What open calls set, by their streams. It is stored once the call has succeeded.
+    unanswered: HashMap<u64, Record<Arc<ServerJsonRpcMessage>>>,
     /// What its client set before the program was started again; its handlers hear it behind the handshake.
     settings: Vec<ClientJsonRpcMessage>,
 }
@@ -105,6 +107,7 @@ impl Session {
             state: Mutex::new(State {
                 streams,
                 settings,
+                unanswered: HashMap::new(),
                 kept: HashSet::new(),
                 calls: Calls::default(),
                 inbox: Some(inbox),
@@ -134,8 +137,12 @@ impl Session {
         let (answer, answered) = oneshot::channel();
         let opening = Opening { id: request.id.clone(), answer };
         let room = self.room().await?;
-        self.lock().opening = Some(opening);
-        room.send(message);
+        {
+            let mut state = self.lock();
+            state.check_open()?;
+            state.opening = Some(opening);
+            room.send(message);
+        }
         answered.await.map_err(|_closed| Gone)
     }
 
@@ -152,13 +159,15 @@ impl Session {
         // Nothing waits from here on: the client may vanish, and its call is either handed over or not at all.
         let now = Instant::now();
         let mut state = self.lock();
+        // The session may have ended while this waited; then the call would run and nobody would hear its answer.
+        state.check_open()?;
         state.heard(now);
         let stream = state.streams.open();
         match state.calls.check(&id) {
             Ok(()) => {
                 state.calls.open(&message, stream);
                 room.send(message);
-                self.put(setting);
+                state.unanswered.extend(setting.map(|setting| (stream, setting)));
             }
             Err(refused) => {
                 let error = ServerJsonRpcMessage::error(refused.into(), Some(id.clone()));
@@ -196,6 +205,7 @@ impl Session {
     pub(super) async fn accept(&self, message: ClientJsonRpcMessage) -> Result<(), Gone> {
         let room = self.room().await?;
         let mut state = self.lock();
+        state.check_open()?;
         state.heard(Instant::now());
         let mut woken = None;
         match &message {
@@ -213,6 +223,7 @@ impl Session {
                 {
                     let cut = state.calls.end(id);
                     if let Some(stream) = cut {
+                        state.unanswered.remove(&stream);
                         woken = state.streams.cut(stream, Instant::now());
                         self.put(state.kept.remove(&stream).then_some(Record::Cut { stream }));
                     }
@@ -236,9 +247,7 @@ impl Session {
     /// Begins to read what belongs to no call.
     pub(super) fn listen(self: &Arc<Self>) -> Result<Reader, Gone> {
         let mut state = self.lock();
-        if state.inbox.is_none() {
-            return Err(Gone);
-        }
+        state.check_open()?;
         state.heard(Instant::now());
         let seen = state.streams.taken(STANDALONE);
         let (place, ousted) = state.streams.read(STANDALONE).ok_or(Gone)?;
@@ -281,6 +290,10 @@ impl Session {
             return None;
         };
         let message = Arc::new(message);
+        if kind == Kind::Answer {
+            let setting = state.unanswered.remove(&stream);
+            self.put(setting.filter(|_| matches!(*message, ServerJsonRpcMessage::Response(_))));
+        }
         let woken = state.streams.append(stream, Arc::clone(&message), kind, now);
         if state.kept.contains(&stream) {
             let number = state.streams.newest(stream);
@@ -377,19 +390,37 @@ impl Session {
 
     /// Since when the session has been of no use to anybody; `None` while a call is open or a stream is read.
     pub(super) fn idle_since(&self) -> Option<Instant> {
-        let state = self.lock();
-        let is_idle = state.inbox.is_some() && state.calls.count() == 0 && state.readers == 0;
-        is_idle.then_some(state.seen)
+        self.lock().idle_since()
     }
 
-    /// Does what time asks for: forgets what ended longer ago than `kept`. True if the session has been idle for
-    /// longer than `idle`.
+    /// Does what time asks for: forgets what ended longer ago than `kept`, and the session itself if it has been idle
+    /// for longer than `idle`: then this is true.
     pub(super) fn age(&self, now: Instant, kept: Duration, idle: Duration) -> bool {
         let mut state = self.lock();
         state.streams.forget(now, kept);
         let limit = if state.is_greeted { idle } else { idle.min(HANDSHAKE) };
-        drop(state);
-        self.idle_since().is_some_and(|since| now.duration_since(since) > limit)
+        self.forget_if_idle(state, |since| now.duration_since(since) > limit)
+    }
+
+    /// Ends the session if it is still idle, and nothing of it is stored any longer. False if it is in use.
+    pub(super) fn make_room(&self) -> bool {
+        self.forget_if_idle(self.lock(), |_| true)
+    }
+
+    /// Looks and ends under one lock, so that no call comes in between.
+    fn forget_if_idle(
+        &self,
+        state: MutexGuard<'_, State>,
+        is_over: impl FnOnce(Instant) -> bool,
+    ) -> bool {
+        if !state.idle_since().is_some_and(is_over) {
+            return false;
+        }
+        self.end_now(state);
+        if let Some(shelf) = &self.shelf {
+            shelf.delete();
+        }
+        true
     }
 
     /// Whether it takes no more messages.
@@ -399,7 +430,10 @@ impl Session {
 
     /// Ends the session: its streams end now, its service loop when its handlers have.
     pub(super) fn end(&self) {
-        let mut state = self.lock();
+        self.end_now(self.lock());
+    }
+
+    fn end_now(&self, mut state: MutexGuard<'_, State>) {
         state.inbox = None;
         state.opening = None;
         let readers = state.streams.close();
@@ -420,14 +454,6 @@ impl Session {
         }
     }
 
-    /// Ends the session, and nothing of it is stored any longer.
-    pub(super) fn forget(&self) {
-        self.end();
-        if let Some(shelf) = &self.shelf {
-            shelf.delete();
-        }
-    }
-
     /// Gives up the lock, and lets handlers go on whose reader has caught up.
     fn unlock(&self, mut state: MutexGuard<'_, State>) {
         let relieved = state.streams.relieved();
@@ -439,6 +465,15 @@ impl Session {
 }
 
 impl State {
+    fn check_open(&self) -> Result<(), Gone> {
+        if self.inbox.is_some() { Ok(()) } else { Err(Gone) }
+    }
+
+    fn idle_since(&self) -> Option<Instant> {
+        let is_idle = self.inbox.is_some() && self.calls.count() == 0 && self.readers == 0;
+        is_idle.then_some(self.seen)
+    }
+
     fn heard(&mut self, now: Instant) {
         (self.seen, self.is_greeted) = (now, true);
     }
@@ -470,3 +505,6 @@ fn wake(waker: Option<Waker>) {
         waker.wake();
     }
 }
+
+#[cfg(test)]
+mod tests;

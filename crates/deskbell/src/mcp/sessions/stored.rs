@@ -12,10 +12,17 @@ use rmcp::model::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::streams::{CALL_LIMIT, Kind, STANDALONE, STANDALONE_LIMIT};
+use super::{
+    session::INBOX_LIMIT,
+    streams::{CALL_LIMIT, Kind, STANDALONE, STANDALONE_LIMIT},
+};
 
 /// How many ended streams stay when what is stored is made shorter.
 const OVER_LIMIT: usize = 32;
+
+/// How many subscriptions of a session outlive the program: with the level and one message of the client, its inbox is
+/// full when it hears them.
+const SUBSCRIPTION_LIMIT: usize = INBOX_LIMIT - 2;
 
 /// What happened. `M` is a message as it is written, or as it is read.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -114,8 +121,13 @@ impl Stored {
         let uri = params.get("uri").and_then(Value::as_str).unwrap_or_default();
         if method == "resources/unsubscribe" {
             self.settings.remove(&format!("resources/subscribe {uri}"));
-        } else {
-            self.settings.insert(format!("{method} {uri}"), (method, params));
+            return;
+        }
+        let what = format!("{method} {uri}");
+        // The level comes on top of the subscriptions.
+        let is_known = method != "resources/subscribe" || self.settings.contains_key(&what);
+        if is_known || self.settings.len() < SUBSCRIPTION_LIMIT {
+            self.settings.insert(what, (method, params));
         }
     }
 
@@ -124,17 +136,38 @@ impl Stored {
         self.settings.values()
     }
 
-    /// The lines that say the same in as few words as possible; of the streams that ended only the newest.
-    pub(super) fn shortened(&self) -> Vec<Record<Value>> {
-        let over: Vec<_> =
-            self.streams.iter().filter(|(_, stream)| stream.is_over).map(|(n, _)| *n).collect();
-        let gone = over.get(..over.len().saturating_sub(OVER_LIMIT)).unwrap_or_default();
+    /// The lines that say the same in as few words as possible; of the streams that ended only the newest, and these
+    /// only as far as all lines together have at most `limit` bytes.
+    ///
+    /// The newest stream of all stays: streams are numbered on behind it.
+    pub(super) fn shortened(mut self, limit: usize) -> serde_json::Result<Vec<u8>> {
+        let newest = self.streams.keys().next_back().copied();
+        let over = self.streams.iter().filter(|(_, stream)| stream.is_over).map(|(n, _)| *n);
+        let mut over: Vec<_> = over.filter(|number| Some(*number) != newest).collect();
+        let mut surplus = over.len().saturating_sub(OVER_LIMIT);
+        loop {
+            for number in over.drain(..surplus.min(over.len())) {
+                self.streams.remove(&number);
+            }
+            let mut lines = Vec::new();
+            for record in self.records() {
+                serde_json::to_writer(&mut lines, &record)?;
+                lines.push(b'\n');
+            }
+            if lines.len() <= limit || over.is_empty() {
+                return Ok(lines);
+            }
+            surplus = over.len().div_ceil(2);
+        }
+    }
+
+    fn records(&self) -> Vec<Record<Value>> {
         let mut records = vec![Record::Initialize(Box::new(self.initialize.clone()))];
         records.extend(self.settings().map(|(method, params)| Record::Setting {
             method: method.clone(),
             params: params.clone(),
         }));
-        for (number, stream) in self.streams.iter().filter(|(number, _)| !gone.contains(number)) {
+        for (number, stream) in &self.streams {
             let request = stream.request.clone();
             records.extend(request.map(|request| Record::Open { stream: *number, request }));
             records.extend(stream.messages.iter().map(|(n, kind, message)| Record::Message {
@@ -232,20 +265,46 @@ mod tests {
             lines.push(message(stream, 1, "answer"));
         }
         let stored = Stored::read(&lines.join("\n")).unwrap();
-        let shorter: Vec<_> = stored
-            .shortened()
-            .iter()
-            .map(|record| serde_json::to_string(record).unwrap())
-            .collect();
-        assert!(shorter.len() < 50, "{}", shorter.len());
-        let again = Stored::read(&shorter.join("\n")).unwrap();
-        assert_eq!(again.streams.len(), 1 + OVER_LIMIT);
+        let shorter = String::from_utf8(stored.shortened(usize::MAX).unwrap()).unwrap();
+        assert!(shorter.lines().count() < 50, "{shorter}");
+        let again = Stored::read(&shorter).unwrap();
+        // The one that is open and the newest of all come on top.
+        assert_eq!(again.streams.len(), 2 + OVER_LIMIT);
         assert!(again.streams.contains_key(&99));
         assert_eq!(again.streams[&1].request, Some(RequestId::Number(1)));
         assert_eq!(
             again.settings().map(|(_, params)| params["uri"].clone()).collect::<Vec<_>>(),
             ["runs://b"]
         );
+    }
+
+    #[test]
+    fn the_shortened_form_drops_the_oldest_streams_that_ended_until_it_is_short_enough() {
+        let mut lines = vec![INITIALIZE.to_owned()];
+        lines.push(r#"{"open":{"stream":1,"request":1}}"#.to_owned());
+        lines.extend((2..20).map(|stream| message(stream, 1, "answer")));
+        let text = lines.join("\n");
+        let shorter = Stored::read(&text).unwrap().shortened(text.len() / 2).unwrap();
+        assert!(shorter.len() <= text.len() / 2);
+        let again = Stored::read(&String::from_utf8(shorter).unwrap()).unwrap();
+        assert!(again.streams.contains_key(&1) && again.streams.contains_key(&18));
+        assert!(!again.streams.contains_key(&2));
+        let shortest = Stored::read(&text).unwrap().shortened(0).unwrap();
+        let again = Stored::read(&String::from_utf8(shortest).unwrap()).unwrap();
+        assert_eq!(again.streams.into_keys().collect::<Vec<_>>(), [1, 19]);
+    }
+
+    #[test]
+    fn only_so_many_subscriptions_are_kept_and_the_level_always() {
+        let mut stored = Stored::read(INITIALIZE).unwrap();
+        for n in 0..10 * INBOX_LIMIT {
+            stored.set("resources/subscribe".to_owned(), json!({ "uri": format!("runs://{n}") }));
+        }
+        stored.set("logging/setLevel".to_owned(), json!({ "level": "error" }));
+        assert_eq!(stored.settings().count(), SUBSCRIPTION_LIMIT + 1);
+        stored.set("logging/setLevel".to_owned(), json!({ "level": "debug" }));
+        let (method, params) = stored.settings().next().unwrap();
+        assert_eq!((method.as_str(), &params["level"]), ("logging/setLevel", &json!("debug")));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! before it. A stream is kept when nobody reads it, so that its client may come back for the rest.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     mem,
     task::{Poll, Waker},
     time::Duration,
@@ -30,10 +30,14 @@ const CONGESTED: u64 = 512;
 /// How few messages may wait when the handler goes on.
 const RELIEVED: u64 = 128;
 
-/// How many ended streams are kept whose answer nobody has taken yet.
 /// How far the numbers of a stream may have come without being stored when the program ended.
 const UNSTORED_LIMIT: u64 = 64 * 1024;
 
+/// How many streams may have been opened without being stored when the program ended. Their numbers are not used again,
+/// since a client that knows one would get the messages of another call.
+const UNSTORED_STREAMS: u64 = 1024 * 1024;
+
+/// How many ended streams are kept whose answer nobody has taken yet.
 const UNCLAIMED_LIMIT: usize = 1024;
 
 /// How many ended streams are kept although a reader took the answer: it may have been lost on its way.
@@ -89,8 +93,8 @@ pub(super) struct Streams<M> {
     streams: BTreeMap<u64, Stream<M>>,
     /// The number of the last stream that was opened.
     last: u64,
-    /// The ended streams whose answer nobody has taken.
-    unclaimed: BTreeSet<u64>,
+    /// The ended streams whose answer nobody has taken, in the order in which they ended.
+    unclaimed: VecDeque<u64>,
     /// The ended streams whose answer was taken, in this order.
     claimed: VecDeque<u64>,
     /// Whether a stream that held up a handler has room again.
@@ -127,7 +131,7 @@ impl<M: Clone> Streams<M> {
         Self {
             streams: BTreeMap::from([(STANDALONE, Stream::new())]),
             last: STANDALONE,
-            unclaimed: BTreeSet::new(),
+            unclaimed: VecDeque::new(),
             claimed: VecDeque::new(),
             relieved: false,
             closed: false,
@@ -154,12 +158,12 @@ impl<M: Clone> Streams<M> {
         stream.last = stream.messages.back().map_or(0, |(last, ..)| *last);
         stream.dropped = stream.messages.front().map_or(0, |(first, ..)| first.saturating_sub(1));
         stream.interruption = interruption;
+        self.last = self.last.max(number.saturating_add(UNSTORED_STREAMS));
         if number == STANDALONE {
             // A reader that names no event has read it already, and what was sent last may not be stored.
             stream.last = stream.last.saturating_add(UNSTORED_LIMIT);
             stream.taken = stream.last;
         } else {
-            self.last = self.last.max(number);
             self.end(number, now);
         }
     }
@@ -195,12 +199,21 @@ impl<M: Clone> Streams<M> {
         let Some(stream) = self.streams.get_mut(&number) else { return };
         stream.ended = Some(now);
         self.relieved |= mem::take(&mut stream.holds_up);
-        self.unclaimed.insert(number);
-        if self.unclaimed.len() > UNCLAIMED_LIMIT
-            && let Some(oldest) = self.unclaimed.pop_first()
-        {
-            self.streams.remove(&oldest);
+        self.unclaimed.push_back(number);
+        if self.unclaimed.len() > UNCLAIMED_LIMIT {
+            // A reader that is there may be about to take its answer.
+            let is_read = |number| self.streams.get(number).is_some_and(|stream| stream.is_read);
+            let index = self.unclaimed.iter().position(|number| !is_read(number)).unwrap_or(0);
+            if let Some(oldest) = self.unclaimed.remove(index) {
+                self.streams.remove(&oldest);
+            }
         }
+    }
+
+    /// Takes a stream from those whose answer nobody has taken. False if it is not among them.
+    fn claim(&mut self, number: u64) -> bool {
+        let index = self.unclaimed.iter().position(|unclaimed| *unclaimed == number);
+        index.and_then(|index| self.unclaimed.remove(index)).is_some()
     }
 
     /// Begins to read a stream behind what was taken from it before, and gives the waker of its reader until now.
@@ -232,7 +245,9 @@ impl<M: Clone> Streams<M> {
         stream.taken = seen;
         if stream.ended.is_some() && seen < stream.last {
             self.claimed.retain(|claimed| *claimed != number);
-            self.unclaimed.insert(number);
+            if !self.unclaimed.contains(&number) {
+                self.unclaimed.push_back(number);
+            }
         }
         Ok(stream.attach(number, seen + 1))
     }
@@ -255,10 +270,8 @@ impl<M: Clone> Streams<M> {
             return Taken::Nothing;
         };
         self.relieved |= stream.relieve();
-        if stream.ended.is_some()
-            && stream.taken == stream.last
-            && self.unclaimed.remove(&place.stream)
-        {
+        let is_claimed = stream.ended.is_some() && stream.taken == stream.last;
+        if is_claimed && self.claim(place.stream) {
             self.claimed.push_back(place.stream);
             if self.claimed.len() > CLAIMED_LIMIT
                 && let Some(oldest) = self.claimed.pop_front()
@@ -279,7 +292,7 @@ impl<M: Clone> Streams<M> {
             Some((1, Kind::Answer, answer)) => {
                 let answer = answer.clone();
                 self.streams.remove(&place.stream);
-                self.unclaimed.remove(&place.stream);
+                self.claim(place.stream);
                 Poll::Ready(Some(answer))
             }
             None if stream.ended.is_none() => {
@@ -329,15 +342,12 @@ impl<M: Clone> Streams<M> {
     /// Forgets the streams that ended longer ago than `kept` and are not being read.
     pub(super) fn forget(&mut self, now: Instant, kept: Duration) {
         let (unclaimed, claimed) = (&mut self.unclaimed, &mut self.claimed);
-        self.streams.retain(|number, stream| {
+        self.streams.retain(|_, stream| {
             let is_over = stream.ended.is_some_and(|ended| now.duration_since(ended) > kept);
-            let stays = !is_over || stream.is_read;
-            if !stays {
-                unclaimed.remove(number);
-            }
-            stays
+            !is_over || stream.is_read
         });
         let streams = &self.streams;
+        unclaimed.retain(|number| streams.contains_key(number));
         claimed.retain(|number| streams.contains_key(number));
     }
 

@@ -243,12 +243,14 @@ fn a_restored_stream_goes_on_behind_what_its_client_has_seen() {
     ] {
         let mut streams = Numbers::new();
         streams.restore(4, stored(), Some(99), now());
-        assert_eq!(streams.resume(5, 0).unwrap_err(), Unresumable::NeverSent);
+        assert_eq!(streams.resume(5, 0).unwrap_err(), Unresumable::Forgotten);
+        let unused = 4 + UNSTORED_STREAMS + 1;
+        assert_eq!(streams.resume(unused, 0).unwrap_err(), Unresumable::NeverSent);
         let (mut place, _) = streams.resume(4, seen).unwrap();
         assert_eq!(drain(&mut streams, &mut place), (expected.clone(), true), "seen {seen}");
         let (mut place, _) = streams.resume(4, seen).unwrap();
         assert_eq!(drain(&mut streams, &mut place), (expected, true), "again, seen {seen}");
-        assert_eq!(streams.open(), 5, "numbers are not used again");
+        assert_eq!(streams.open(), unused, "numbers are not used again");
     }
     let mut streams = Numbers::new();
     streams.restore(4, stored(), Some(99), now());
@@ -259,6 +261,22 @@ fn a_restored_stream_goes_on_behind_what_its_client_has_seen() {
     streams.append(STANDALONE, 30, Kind::Other, now());
     let (got, _) = drain(&mut streams, &mut place);
     assert_eq!(got.iter().map(|(_, message)| *message).collect::<Vec<_>>(), [20, 30]);
+}
+
+#[test]
+fn of_the_answers_that_nobody_took_the_one_that_ended_first_makes_room_and_none_with_a_reader() {
+    let mut streams = Numbers::new();
+    let long = streams.open();
+    let read = call(&mut streams, 1);
+    let (mut place, _) = streams.read(read).unwrap();
+    let oldest = call(&mut streams, 1);
+    for _ in 2..UNCLAIMED_LIMIT {
+        call(&mut streams, 1);
+    }
+    streams.append(long, 7, Kind::Answer, now());
+    assert!(streams.resume(long, 0).is_ok(), "it has just ended, although it began first");
+    assert_eq!(streams.resume(oldest, 0).unwrap_err(), Unresumable::Forgotten);
+    assert_eq!(drain(&mut streams, &mut place), (vec![(1, 0), (2, 1)], true));
 }
 
 #[test]
