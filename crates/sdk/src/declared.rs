@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_goes_without_what_it_sets_to_false_row_36_37() {
+    fn a_client_goes_without_what_it_sets_to_false_rows_36_37() {
         #[track_caller]
         fn check(capabilities: &Value, kind: Kind, expected: bool) {
             assert_eq!(Declared::of(capabilities).takes(kind), expected, "{kind:?} {capabilities}");

@@ -251,7 +251,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn the_environment_goes_before_the_code_row_43_46() {
+    fn the_environment_goes_before_the_code_rows_43_46() {
         let set = |name: &str| match name {
             "DESKBELL_SDK_PER_MINUTE" => Some("120".to_owned()),
             "DESKBELL_SDK_DEBOUNCE_MS" => Some("500".to_owned()),

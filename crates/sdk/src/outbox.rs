@@ -311,7 +311,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     #[test]
-    fn sixty_go_out_in_a_minute_and_the_rest_is_counted_row_43_45() {
+    fn sixty_go_out_in_a_minute_and_the_rest_is_counted_rows_43_45() {
         let mut desk = Desk::new(Limits::default());
         for item in 1..=62 {
             desk.message(item);

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_resource_is_named_with_the_time_row_33_34() {
+    fn a_changed_resource_is_named_with_the_time_rows_33_34() {
         let at = "2024-01-20T10:30:00Z".parse().unwrap();
         let wire = serde_json::to_value(resource_updated("file:///a", at)).unwrap();
         let params = json!({ "uri": "file:///a", "timestamp": "2024-01-20T10:30:00Z" });

@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn changes_are_told_to_who_subscribed_row_33_35() {
+async fn changes_are_told_to_who_subscribed_rows_33_35() {
     let mut client = Client::greeted(Limits::default()).await;
     let uri = json!({ "uri": "file:///data/" });
     assert_eq!(client.ask("resources/subscribe", uri.clone()).await.1["result"], json!({}));
@@ -31,7 +31,7 @@ async fn changes_are_told_to_who_subscribed_row_33_35() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_in_one_session_is_told_in_all_row_34_35() {
+async fn what_changes_in_one_session_is_told_in_all_rows_34_35() {
     let notifier = Notifier::new(Limits::default());
     let (mut a, mut b) = (Client::sharing(&notifier).await, Client::sharing(&notifier).await);
     b.ask("resources/subscribe", json!({ "uri": "file:///data" })).await;

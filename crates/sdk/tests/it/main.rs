@@ -24,7 +24,7 @@ const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 #[tokio::test(start_paused = true)]
-async fn a_session_hears_what_it_asked_for_row_22_24() {
+async fn a_session_hears_what_it_asked_for_rows_22_24() {
     let (mut a, mut b) =
         (Client::greeted(Limits::default()).await, Client::greeted(Limits::default()).await);
     let (told, answer) = a.call("say", json!({}), json!({})).await;
@@ -76,7 +76,7 @@ async fn what_one_request_declares_holds_for_it_alone_row_36() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_grows_to_its_total_under_its_token_row_25_27() {
+async fn progress_grows_to_its_total_under_its_token_rows_25_27() {
     let mut client = Client::greeted(Limits::default()).await;
     let arguments = json!({ "steps": 4, "end": "complete" });
     for id in [json!(0), json!(7), json!("p-9")] {
@@ -102,7 +102,7 @@ async fn without_a_token_nothing_is_shown_row_26() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_that_is_dropped_ends_as_the_call_does_row_28_29() {
+async fn progress_that_is_dropped_ends_as_the_call_does_rows_28_29() {
     for steps in [1, 4] {
         for (end, is_done) in [
             ("ok", true),
@@ -157,7 +157,7 @@ async fn a_second_progress_goes_on_where_the_first_ended_row_30() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn prompts_and_resources_tell_before_their_answer_too_row_29_31() {
+async fn prompts_and_resources_tell_before_their_answer_too_rows_29_31() {
     let mut client = Client::greeted(Limits::default()).await;
     let prompt = |name: &str| json!({ "name": name, "_meta": token("p") });
     let (told, _) = client.ask("prompts/get", prompt("letter")).await;

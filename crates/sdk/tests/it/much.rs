@@ -21,7 +21,7 @@ async fn a_client_that_was_told_too_much_still_gets_its_answers_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_too_much_is_told_in_one_warning_row_43_44_45() {
+async fn what_was_too_much_is_told_in_one_warning_rows_43_44_45() {
     let notifier = Notifier::new(Limits::default());
     let (mut a, mut b) = (Client::sharing(&notifier).await, Client::sharing(&notifier).await);
     assert_eq!(levels(&a.call("chatter", json!({}), json!({})).await.0).len(), 60);
@@ -55,7 +55,7 @@ async fn a_stateless_request_is_warned_on_its_own_stream_row_45() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn requests_without_a_session_share_the_minute_of_their_client_row_43_44() {
+async fn requests_without_a_session_share_the_minute_of_their_client_rows_43_44() {
     let notifier = Notifier::new(Limits::default());
     // As over HTTP: a server for each request.
     let ask = async |name: &str| {
@@ -72,7 +72,7 @@ async fn requests_without_a_session_share_the_minute_of_their_client_row_43_44()
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_read_holds_no_tool_and_hears_how_much_it_missed_row_13_49() {
+async fn a_client_that_does_not_read_holds_no_tool_and_hears_how_much_it_missed_rows_13_49() {
     let limits = Limits::default().with_per_minute(0).with_queue(10);
     let mut client = Client::of(Worker::default(), &Notifier::new(limits), 64).greet().await;
     let id = client.begin("tools/call", &json!({ "name": "chatter", "arguments": {} })).await;

@@ -37,7 +37,7 @@ async fn notices(client: &mut Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_notice_is_a_message_to_its_client_row_21_23_24() {
+async fn a_notice_is_a_message_to_its_client_rows_21_23_24() {
     let parts = Parts::with_channels(&[]);
     let mut client = Client::with_profile(&parts.app, None).await;
     let arguments = json!({ "message": "a\nb", "level": "warn", "context": "safety",
