@@ -15,6 +15,8 @@ pub(crate) struct Line {
     shows: String,
     /// The line, written in the format of the message.
     pub(crate) written: String,
+    /// Whether it says how a file was found at this attempt. The next one may find it in another way.
+    pub(crate) is_found: bool,
 }
 
 impl Line {
@@ -25,19 +27,19 @@ impl Line {
             Format::Text => link.replace("/@", "/%40"),
             Format::Markdown => format!("<{link}>"),
         };
-        Self { shows: link.to_owned(), written }
+        Self { shows: link.to_owned(), written, is_found: false }
     }
 
     /// The line for a file that stands at `url`.
     pub(crate) fn file_at(attachment: &Attachment, url: &str, format: Format) -> Self {
-        let Self { shows, written } = Self::link(url, format);
-        Self { shows, written: format!("{}: {written}", named(&attachment.name, format)) }
+        let line = Self::link(url, format);
+        Self { written: format!("{}: {}", named(&attachment.name, format), line.written), ..line }
     }
 
     /// The line for a file that does not go out, with its size or the reason.
     pub(crate) fn file(name: &str, facts: &str, format: Format) -> Self {
         let written = format!("{} ({facts})", named(name, format));
-        Self { shows: written.clone(), written }
+        Self { shows: written.clone(), written, is_found: true }
     }
 
     /// The line for a file that the far end did not take.

@@ -79,11 +79,18 @@ async fn attempt(
 ) -> Result<(), SendError> {
     let mut done = cx.arrived.clone();
     let attached = files::gather(kind, message, cx.manner).await;
-    delivered.without.clone_from(&attached.without);
+    delivered.without = not_arriving(channel, &attached, cx);
     for piece in pieces(kind, channel, message, &attached, cx.manner) {
-        let (place, text) = (piece.place, piece.mark());
-        if let Some(at) = done.iter().position(|it| (it.place, it.text) == (place, text)) {
+        let (place, text) = (piece.place, piece.arrives_as());
+        if cx.arrived.iter().any(|it| it.place == place && Some(it.text) == piece.end) {
+            continue;
+        }
+        if let Some(at) = done.iter().position(|it| (it.place, it.text) == (place, piece.mark)) {
             done.remove(at);
+            // The text went ahead of them while they could not be read.
+            let late = piece.files.iter().filter(|_| !piece.is_file);
+            let late = late.map(|file| files::not_sent(&file.name, "the text arrived before it"));
+            delivered.without.extend(late);
             continue;
         }
         // A step is one part where it is edited, so the place is enough.
@@ -104,6 +111,16 @@ async fn attempt(
         delivered.arrived.push(Arrived { place, text, receipt });
     }
     Ok(())
+}
+
+/// Which of the attached files do not arrive. One that arrived everywhere may have vanished since.
+fn not_arriving(channel: &dyn Channel, attached: &Gathered, cx: &SendContext) -> Vec<String> {
+    let places = channel.targets();
+    let arrived =
+        |place: Mark, mark: Mark| cx.arrived.iter().any(|it| (it.place, it.text) == (place, mark));
+    let missing =
+        attached.without.iter().filter(|&&(mark, _)| !places.iter().all(|it| arrived(*it, mark)));
+    missing.map(|(_, why)| why.clone()).collect()
 }
 
 /// Sends what is left of `piece` when the far end refused it with its files for good: the text, which says that they are
@@ -156,6 +173,13 @@ pub(crate) struct Piece {
     pub(crate) files: Vec<Arc<ReadFile>>,
     /// Whether it is a file and no text.
     pub(crate) is_file: bool,
+    /// What tells it from the others of its message: what was reported, not how its files were found at this attempt.
+    mark: Mark,
+    /// What the last text of a message with attachments arrives as. Where it has, all texts have, however many there
+    /// are by now.
+    end: Option<Mark>,
+    /// Whether it is the last text.
+    is_end: bool,
 }
 
 impl Piece {
@@ -171,15 +195,9 @@ impl Piece {
         }
     }
 
-    /// What tells it from the others of its message.
-    fn mark(&self) -> Mark {
-        match self.files.first().filter(|_| self.is_file) {
-            Some(file) => Mark::of(&format!("file {} {}", file.bytes.len(), file.name)),
-            None => {
-                let title = self.message.title.as_deref().unwrap_or_default();
-                Mark::of(&format!("{title}\n{}", self.message.body))
-            }
-        }
+    /// The mark that is kept once it has arrived.
+    fn arrives_as(&self) -> Mark {
+        self.end.filter(|_| self.is_end).unwrap_or(self.mark)
     }
 }
 
@@ -196,31 +214,68 @@ pub(crate) fn pieces(
     below.extend(attached.below.iter().cloned());
     told.link = told.link.filter(|link| kind.link == 0 || kind.has_place_for(link));
     let parts = fit::parts(&kind.about, &told, &below, manner.overflow);
-    let (count, none) = (parts.len(), Vec::new());
+    let count = parts.len();
+    let marks = marks(kind, &told, below, manner, count);
+    let end = end(message);
     let (within, after) = match kind.files {
-        Files::Not => (&none, &none),
-        Files::Within(_) | Files::Pictures { .. } => (&attached.files, &none),
-        Files::After(_) => (&none, &attached.files),
+        Files::Not => (&[][..], &[][..]),
+        Files::Within(_) | Files::Pictures { .. } => (&attached.files[..], &[][..]),
+        Files::After(_) => (&[][..], &attached.files[..]),
     };
     let texts = |&(target, place): &(usize, Mark)| {
-        (1..).zip(parts.iter().cloned()).map(move |(part, message)| {
-            let files = if part == count { within.clone() } else { Vec::new() };
-            Piece { target, place, part, message, files, is_file: false }
+        let parts = parts.iter().cloned().zip(marks.iter().copied());
+        (1..).zip(parts).map(move |(part, (message, mark))| {
+            let is_end = part == count;
+            let files = within.iter().filter(|_| is_end).map(|(_, file)| Arc::clone(file));
+            let files = files.collect();
+            Piece { target, place, part, message, files, is_file: false, mark, end, is_end }
         })
     };
     let told = &told;
     let files = |&(target, place): &(usize, Mark)| {
-        (count + 1..).zip(after.iter().cloned()).map(move |(part, file)| Piece {
+        (count + 1..).zip(after).map(move |(part, (mark, file))| Piece {
             target,
             place,
             part,
             message: told.clone(),
-            files: vec![file],
+            files: vec![Arc::clone(file)],
             is_file: true,
+            mark: *mark,
+            end: None,
+            is_end: false,
         })
     };
     let places: Vec<_> = channel.targets().into_iter().enumerate().collect();
     places.iter().flat_map(texts).chain(places.iter().flat_map(files)).collect()
+}
+
+/// The marks of the `count` texts that `told` becomes with all lines `below`: those of the texts that it becomes without
+/// what is said of files, and numbers for what those lines add.
+fn marks(
+    kind: &ChannelKind,
+    told: &Message,
+    mut below: Vec<Line>,
+    manner: Manner,
+    count: usize,
+) -> Vec<Mark> {
+    below.retain(|line| !line.is_found);
+    let reported = fit::parts(&kind.about, told, &below, manner.overflow);
+    let mark = |part: usize| match reported.get(part) {
+        Some(text) => {
+            let title = text.title.as_deref().unwrap_or_default();
+            Mark::of(&format!("{title}\n{}", text.body))
+        }
+        None => Mark::of(&format!("files {part}")),
+    };
+    (0..count).map(mark).collect()
+}
+
+/// See [`Piece::end`].
+fn end(message: &Message) -> Option<Mark> {
+    let names: Vec<_> = message.attachments.iter().map(|it| it.name.as_str()).collect();
+    let title = message.title.as_deref().unwrap_or_default();
+    let reported = || format!("{title}\n{}\n{}", message.body, names.join("\n"));
+    (!names.is_empty()).then(|| Mark::of(&reported()))
 }
 
 /// Sends `message`; where it was to be an edit and that is refused for good, it is sent anew.
@@ -237,5 +292,145 @@ async fn send_or_replace(
             channel.send(message, &SendContext { edit: None, ..cx.clone() }).await
         }
         outcome => outcome,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        path::{Path, PathBuf},
+        sync::Mutex,
+    };
+
+    use async_trait::async_trait;
+    use deskbell_core::{
+        Context, DeliveryId, Event, Source,
+        attachment::{Attachment, Place},
+        event::{Content, EventIds, Kind},
+    };
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::http::Http;
+
+    /// A far end that is busy for whatever has `busy` in it.
+    struct FarEnd {
+        places: u32,
+        busy: &'static str,
+        /// What it took: the number of the place, the text and the files.
+        took: Mutex<Vec<String>>,
+    }
+
+    #[async_trait]
+    impl Channel for FarEnd {
+        fn targets(&self) -> Vec<Mark> {
+            (1..=self.places).map(Mark).collect()
+        }
+
+        async fn send(&self, message: &Message, cx: &SendContext) -> Result<Receipt, SendError> {
+            let told = format!("{} {} {:?}", cx.target, message.body, cx.files);
+            if told.contains(self.busy) {
+                return Err(SendError::temporary("503"));
+            }
+            self.took.lock().unwrap().push(told);
+            Ok(Receipt::default())
+        }
+    }
+
+    /// A folder with files of the names, each with one byte, and a message with them.
+    fn attached(names: &[&str]) -> (tempfile::TempDir, PathBuf, Message) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        let attachment = |name: &&str| {
+            fs::write(path.join(name), "x").unwrap();
+            let place = Place::Path(path.join(name).to_str().unwrap().to_owned());
+            Attachment::new(place, None, None)
+        };
+        let attachments = names.iter().map(attachment).collect();
+        let message = Message::of(&Event {
+            id: EventIds::default().next(Timestamp::UNIX_EPOCH, 0),
+            at: Timestamp::UNIX_EPOCH,
+            level: Level::Info,
+            context: Context::default(),
+            source: Source::default(),
+            content: Content { text: "it failed".to_owned(), attachments, ..Content::default() },
+            kind: Kind::Push,
+            to: Vec::new(),
+        });
+        (folder, path, message)
+    }
+
+    /// Delivers to a far end that is busy for `busy`, and again when it no longer is and `meanwhile` has happened.
+    /// Returns what it took each time, and what did not arrive.
+    async fn twice(
+        kind: &ChannelKind,
+        places: u32,
+        (busy, names): (&'static str, &[&str]),
+        meanwhile: impl FnOnce(&Path),
+    ) -> (Vec<String>, Vec<String>, Vec<String>) {
+        let (_folder, path, message) = attached(names);
+        let delivery = DeliveryId {
+            event: EventIds::default().next(Timestamp::UNIX_EPOCH, 0),
+            channel: "far".parse().unwrap(),
+        };
+        let cx = SendContext::new(delivery, Timestamp::UNIX_EPOCH, Http::default());
+        let first = FarEnd { places, busy, took: Mutex::default() };
+        let delivered = deliver(kind, &first, &message, &cx).await;
+        assert_eq!(
+            delivered.failure.map(|error| error.failure),
+            Some(Failure::Temporary { retry_after: None })
+        );
+        meanwhile(&path);
+        let cx = SendContext { attempt: 2, arrived: delivered.arrived, ..cx };
+        let then = FarEnd { places, busy: "nothing", took: Mutex::default() };
+        let delivered = deliver(kind, &then, &message, &cx).await;
+        assert!(delivered.failure.is_none(), "{delivered:?}");
+        (first.took.into_inner().unwrap(), then.took.into_inner().unwrap(), delivered.without)
+    }
+
+    fn kind(files: Files) -> ChannelKind {
+        crate::kind("ntfy").unwrap().with_files(files)
+    }
+
+    #[tokio::test]
+    async fn a_text_that_arrived_is_not_told_again_when_its_file_vanishes() {
+        let remove = |folder: &Path| fs::remove_file(folder.join("shot.txt")).unwrap();
+        let names = ("shot.txt", &["shot.txt"][..]);
+        let kind = kind(Files::After(9_000));
+        let (first, then, without) = twice(&kind, 1, names, remove).await;
+        assert_eq!((first, then), (vec!["0 it failed []".to_owned()], Vec::new()));
+        assert_eq!(without.len(), 1);
+        assert!(without[0].starts_with("`shot.txt` was not sent: cannot be read"), "{without:?}");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_arrived_is_not_told_again_whatever_becomes_of_it() {
+        let names = ("b.txt", &["a.txt", "b.txt"][..]);
+        let kind = kind(Files::After(9_000));
+        let change = |folder: &Path| fs::write(folder.join("a.txt"), "longer").unwrap();
+        let (first, then, without) = twice(&kind, 1, names, change).await;
+        assert_eq!(first, ["0 it failed []", "0 it failed [a.txt (1 bytes)]"]);
+        assert_eq!((then, without), (vec!["0 it failed [b.txt (1 bytes)]".to_owned()], vec![]));
+        let remove = |folder: &Path| fs::remove_file(folder.join("a.txt")).unwrap();
+        let (_, then, without) = twice(&kind, 1, names, remove).await;
+        assert_eq!((then, without), (vec!["0 it failed [b.txt (1 bytes)]".to_owned()], vec![]));
+    }
+
+    #[tokio::test]
+    async fn a_place_that_took_the_file_is_not_told_that_it_vanished_for_the_next() {
+        // Once the line about the file fits below the text, once it is a text of its own.
+        for limit in [1_000, 30] {
+            let mut kind = kind(Files::Within(9_000));
+            kind.about.limits.body = limit;
+            let remove = |folder: &Path| fs::remove_file(folder.join("shot.txt")).unwrap();
+            let names = ("1 it failed", &["shot.txt"][..]);
+            let (first, then, without) = twice(&kind, 2, names, remove).await;
+            assert_eq!(first, ["0 it failed [shot.txt (1 bytes)]"]);
+            assert!(then.iter().all(|told| told.starts_with("1 ")), "{then:?}");
+            assert!(then.concat().contains("Attached: shot.txt"), "{then:?}");
+            assert_eq!(then.len() > 1, limit == 30, "{then:?}");
+            assert_eq!(without.len(), 1, "{without:?}");
+        }
     }
 }

@@ -16,6 +16,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use deskbell_core::{
     Message,
     attachment::{Attachment, FILE_LIMIT, Place},
+    delivery::Mark,
 };
 
 use crate::{
@@ -116,12 +117,17 @@ impl fmt::Debug for ReadFile {
 /// What is attached to a message, for one kind.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Gathered {
-    /// The files that can be sent.
-    pub(crate) files: Vec<Arc<ReadFile>>,
+    /// The files that can be sent, each by the mark of its attachment.
+    pub(crate) files: Vec<(Mark, Arc<ReadFile>)>,
     /// What the text has to say.
     pub(crate) below: Vec<Line>,
     /// Which files do not go out, and why, for whoever looks into the delivery.
-    pub(crate) without: Vec<String>,
+    pub(crate) without: Vec<(Mark, String)>,
+}
+
+/// What an attachment is known by between attempts: what was reported. What the file holds may change meanwhile.
+fn mark(index: usize, attachment: &Attachment) -> Mark {
+    Mark::of(&format!("file {index} {}", attachment.name))
 }
 
 /// Why a file does not go out.
@@ -150,7 +156,7 @@ pub(crate) async fn gather(kind: &ChannelKind, message: &Message, manner: Manner
     let gathered = tokio::task::spawn_blocking(move || {
         let mut gathered = Gathered::default();
         let (mut left, mut urls) = (files.together(), urls);
-        for attachment in &attachments {
+        for (index, attachment) in attachments.iter().enumerate() {
             match &attachment.place {
                 Place::Url(_) if urls > 0 => urls -= 1,
                 Place::Url(url) => gathered.below.push(Line::file_at(attachment, url, format)),
@@ -164,11 +170,12 @@ pub(crate) async fn gather(kind: &ChannelKind, message: &Message, manner: Manner
                     match taken {
                         Ok(file) => {
                             left = left.saturating_sub(file.bytes.len() as u64);
-                            gathered.files.push(Arc::new(file));
+                            gathered.files.push((mark(index, attachment), Arc::new(file)));
                         }
                         Err(Left { facts, why }) => {
                             gathered.below.push(Line::file(&attachment.name, &facts, format));
-                            gathered.without.push(not_sent(&attachment.name, &why));
+                            let why = not_sent(&attachment.name, &why);
+                            gathered.without.push((mark(index, attachment), why));
                         }
                     }
                 }

@@ -5,7 +5,10 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use deskbell_core::{DeliveryId, Message, delivery::Receipt};
+use deskbell_core::{
+    DeliveryId, Message,
+    delivery::{Mark, Receipt},
+};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -124,7 +127,7 @@ pub(crate) async fn preview_with_file(
     message: &Message,
     file: ReadFile,
 ) -> Vec<Value> {
-    let attached = Gathered { files: vec![Arc::new(file)], ..Gathered::default() };
+    let attached = Gathered { files: vec![(Mark::NONE, Arc::new(file))], ..Gathered::default() };
     let mut shown = Vec::new();
     for piece in pieces(kind, channel, message, &attached, Manner::default()) {
         let preview = Preview::of(kind);

@@ -1,4 +1,8 @@
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_tungstenite::{
     WebSocketStream,
@@ -11,7 +15,7 @@ use rustls::pki_types::ServerName;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
-    sync::Mutex,
+    sync::OwnedMutexGuard,
 };
 use tokio_rustls::TlsConnector;
 
@@ -67,8 +71,20 @@ fn gateway() -> ::url::Url {
     "wss://openws.work.weixin.qq.com".parse().expect("a constant address")
 }
 
-/// Messages take turns: each connection would end the one of another message of the same robot.
-static TURN: Mutex<()> = Mutex::const_new(());
+/// Messages of one robot take turns, because each connection would end the one before: by the robot's id the turn of
+/// each robot that is connected or waited for.
+static TURNS: Mutex<Option<HashMap<String, Arc<tokio::sync::Mutex<()>>>>> = Mutex::new(None);
+
+/// Waits for the turn of the robot.
+async fn turn(bot_id: &str) -> OwnedMutexGuard<()> {
+    let turn = {
+        let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let turns = turns.get_or_insert_default();
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry(bot_id.to_owned()).or_default())
+    };
+    turn.lock_owned().await
+}
 
 /// How long saying goodbye may take after the far end has answered.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -109,15 +125,15 @@ impl Channel for WeComAiBot {
             }
             return Ok(Receipt::default());
         }
-        let _turn = TURN.lock().await;
+        let turn = turn(&self.bot_id).await;
         let stream = self.connected(cx).await?;
         match self.tls()? {
-            None => self.tell(stream, &frames, cx).await,
+            None => self.tell(stream, turn, &frames, cx).await,
             Some((name, connector)) => {
                 let stream = connector.connect(name, stream).await.map_err(|error| {
                     SendError::temporary(format!("cannot reach WeCom: {error}"))
                 })?;
-                self.tell(stream, &frames, cx).await
+                self.tell(stream, turn, &frames, cx).await
             }
         }
     }
@@ -145,9 +161,10 @@ impl WeComAiBot {
     }
 
     /// Logs in and tells the message; each frame is answered before the next one goes.
-    async fn tell<S: AsyncRead + AsyncWrite + Unpin>(
+    async fn tell<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         &self,
         stream: S,
+        turn: OwnedMutexGuard<()>,
         frames: &[Value],
         cx: &SendContext,
     ) -> Result<Receipt, SendError> {
@@ -163,13 +180,17 @@ impl WeComAiBot {
                 break;
             }
         }
-        // What happens to the goodbye changes nothing, but the next message should find the robot without a connection.
-        let goodbye = async {
-            if socket.close(None).await.is_ok() {
-                while let Some(Ok(_)) = socket.next().await {}
-            }
-        };
-        tokio::time::timeout(GOODBYE, goodbye).await.unwrap_or_default();
+        // What happens to the goodbye changes nothing, so nobody waits for it but the robot's next message, which should
+        // find the robot without a connection.
+        tokio::spawn(async move {
+            let goodbye = async {
+                if socket.close(None).await.is_ok() {
+                    while let Some(Ok(_)) = socket.next().await {}
+                }
+            };
+            tokio::time::timeout(GOODBYE, goodbye).await.unwrap_or_default();
+            drop((socket, turn));
+        });
         outcome
     }
 }

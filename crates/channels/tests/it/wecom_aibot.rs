@@ -11,7 +11,7 @@ use async_tungstenite::{
     tokio::{TokioAdapter, accept_async},
     tungstenite::Message as Frame,
 };
-use deskbell_channels::SendError;
+use deskbell_channels::{SendContext, SendError};
 use deskbell_core::{delivery::Failure, event::Format};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -33,6 +33,8 @@ enum Manner {
     Displace,
     /// Not at all.
     Leave,
+    /// With success, and without a word to a goodbye.
+    Linger,
 }
 
 struct Gateway {
@@ -108,6 +110,10 @@ async fn serve(stream: TcpStream, manner: Manner, told: &Mutex<Vec<Value>>) {
             socket.send(Frame::text(event.to_string())).await.unwrap();
         }
         Manner::Leave => {}
+        Manner::Linger => {
+            answer(&mut socket, &frame, 0, "ok").await;
+            std::future::pending::<()>().await;
+        }
     }
     if !matches!(manner, Manner::Leave) {
         // Until the far end says goodbye.
@@ -182,6 +188,37 @@ async fn messages_of_one_robot_take_turns() {
     one.and(two).and(three).unwrap();
     assert_eq!(gateway.told.lock().unwrap().len(), 6);
     assert_eq!(gateway.most.load(SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_dead_robot_holds_up_no_other() {
+    let dead = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = dead.local_addr().unwrap().port();
+    let options = format!(
+        "bot_id = 'dead'\nsecret = 'x'\nchat_id = 'chat-1'\nserver = 'ws://127.0.0.1:{port}'"
+    );
+    let (dead, text) = (configured("wecom_aibot", &options), message("a", Format::Text));
+    let cx = context(&text, None);
+    let gateway = Gateway::start(Manner::Code(0)).await;
+    tokio::select! {
+        biased;
+        outcome = dead.deliver(&text, &cx) => panic!("the dead one was first: {outcome:?}"),
+        outcome = gateway.deliver(SECRET) => outcome.unwrap(),
+    }
+}
+
+#[tokio::test]
+async fn a_goodbye_that_takes_long_is_no_part_of_the_attempt() {
+    let gateway = Gateway::start(Manner::Linger).await;
+    let options = format!(
+        "bot_id = 'aib1'\nsecret = '{SECRET}'\nchat_id = 'chat-1'\nserver = 'ws://127.0.0.1:{}'",
+        gateway.port
+    );
+    let text = message("a", Format::Text);
+    // Less than the goodbye, which is waited for by messages of the same robot alone.
+    let timeout = std::time::Duration::from_millis(900);
+    let cx = SendContext { timeout, ..context(&text, None) };
+    configured("wecom_aibot", &options).deliver(&text, &cx).await.unwrap();
 }
 
 #[tokio::test]

@@ -15,6 +15,12 @@ use crate::paths::Paths;
 /// The name of a configuration folder that holds nothing but Deskbell's configuration.
 const OWN_FOLDER: &str = "deskbell";
 
+/// How deep the folders are looked through for a file that has other names.
+const DEPTH_LIMIT: usize = 8;
+
+/// How many of the files in them are looked at. Where there are more, no file that has several names is attached.
+const COUNT_LIMIT: usize = 10_000;
+
 /// The files and folders that are not attached to anything.
 #[derive(Debug, Clone, Default)]
 pub struct OwnFiles(Arc<[PathBuf]>);
@@ -60,7 +66,46 @@ impl OwnFiles {
 
     fn hold(&self, path: &Path) -> bool {
         let path = real(path);
-        self.0.iter().any(|own| path.starts_with(own))
+        self.0.iter().any(|own| path.starts_with(own)) || self.hold_under_another_name(&path)
+    }
+}
+
+#[cfg(unix)]
+impl OwnFiles {
+    /// Whether the file at `path` is one of them by another name of its own, a hard link.
+    fn hold_under_another_name(&self, path: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt as _;
+        let Ok(given) = path.metadata() else { return false };
+        if !given.is_file() || given.nlink() < 2 {
+            return false;
+        }
+        let is_given = |path: &Path| {
+            path.metadata().is_ok_and(|own| (own.dev(), own.ino()) == (given.dev(), given.ino()))
+        };
+        let mut seen = 0;
+        let mut left: Vec<_> = self.0.iter().map(|own| (0, own.clone())).collect();
+        while let Some((depth, path)) = left.pop() {
+            seen += 1;
+            if seen > COUNT_LIMIT || depth > DEPTH_LIMIT || is_given(&path) {
+                return true;
+            }
+            // A link inside a folder is not followed: it may lead back.
+            let is_link = depth > 0 && path.is_symlink();
+            let entries = std::fs::read_dir(&path).ok().filter(|_| !is_link);
+            // One more than is looked at, so that there are seen to be too many.
+            let entries = entries.into_iter().flatten().flatten().take(COUNT_LIMIT + 1);
+            left.extend(entries.map(|entry| (depth + 1, entry.path())));
+        }
+        false
+    }
+}
+
+#[cfg(not(unix))]
+impl OwnFiles {
+    /// The names of a file cannot be counted here.
+    #[expect(clippy::unused_self, reason = "it is asked on unix")]
+    fn hold_under_another_name(&self, _path: &Path) -> bool {
+        false
     }
 }
 
@@ -115,6 +160,20 @@ mod tests {
             std::fs::create_dir_all(home.join("state/x")).unwrap();
             check(&own, &home.join(name), true);
         }
+        std::fs::create_dir_all(home.join(".config/deskbell/secrets")).unwrap();
+        std::fs::write(home.join(".config/deskbell/secrets/telegram"), "x").unwrap();
+        std::fs::write(home.join("machine.toml"), "").unwrap();
+        std::fs::write(home.join("notes.txt"), "").unwrap();
+        for (own_file, name) in [
+            ("state/deskbell/token", "token-by-another-name"),
+            (".config/deskbell/secrets/telegram", "secret-by-another-name"),
+            ("machine.toml", "configuration-by-another-name"),
+        ] {
+            std::fs::hard_link(home.join(own_file), home.join(name)).unwrap();
+            check(&own, &home.join(name), true);
+        }
+        std::fs::hard_link(home.join("notes.txt"), home.join("notes-by-another-name")).unwrap();
+        check(&own, &home.join("notes-by-another-name"), false);
         for name in ["machine.toml.bak", "state/other", "notes.txt", ".config/other/token"] {
             check(&own, &home.join(name), false);
         }
