@@ -11,7 +11,7 @@ use async_tungstenite::{
     tokio::{TokioAdapter, accept_async},
     tungstenite::Message as Frame,
 };
-use deskbell_channels::{SendContext, SendError};
+use deskbell_channels::SendError;
 use deskbell_core::{delivery::Failure, event::Format};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
@@ -33,8 +33,6 @@ enum Manner {
     Displace,
     /// Not at all.
     Leave,
-    /// With success, and without a word to a goodbye.
-    Linger,
 }
 
 struct Gateway {
@@ -110,10 +108,6 @@ async fn serve(stream: TcpStream, manner: Manner, told: &Mutex<Vec<Value>>) {
             socket.send(Frame::text(event.to_string())).await.unwrap();
         }
         Manner::Leave => {}
-        Manner::Linger => {
-            answer(&mut socket, &frame, 0, "ok").await;
-            std::future::pending::<()>().await;
-        }
     }
     if !matches!(manner, Manner::Leave) {
         // Until the far end says goodbye.
@@ -205,20 +199,6 @@ async fn a_dead_robot_holds_up_no_other() {
         outcome = dead.deliver(&text, &cx) => panic!("the dead one was first: {outcome:?}"),
         outcome = gateway.deliver(SECRET) => outcome.unwrap(),
     }
-}
-
-#[tokio::test]
-async fn a_goodbye_that_takes_long_is_no_part_of_the_attempt() {
-    let gateway = Gateway::start(Manner::Linger).await;
-    let options = format!(
-        "bot_id = 'aib1'\nsecret = '{SECRET}'\nchat_id = 'chat-1'\nserver = 'ws://127.0.0.1:{}'",
-        gateway.port
-    );
-    let text = message("a", Format::Text);
-    // Less than the goodbye, which is waited for by messages of the same robot alone.
-    let timeout = std::time::Duration::from_millis(900);
-    let cx = SendContext { timeout, ..context(&text, None) };
-    configured("wecom_aibot", &options).deliver(&text, &cx).await.unwrap();
 }
 
 #[tokio::test]

@@ -20,6 +20,9 @@ const INDEX_LIMIT: usize = 4;
 /// How many digits a number may have: the parser cannot bear one that does not fit.
 const DIGITS_LIMIT: usize = 18;
 
+/// How many blanks and line ends may follow each other: at each of them the parser looks for the end of all.
+const BLANKS_LIMIT: usize = 200;
+
 /// How far from zero a range may go: its numbers are all made before the first is used.
 pub(super) const RANGE_LIMIT: i64 = 10_000;
 
@@ -75,6 +78,7 @@ impl Scanned {
     /// # Errors
     /// Says what is beyond the bounds, or never closed.
     pub(super) fn of(text: &str) -> Result<Self, Wrong> {
+        check_blanks(text)?;
         let mut scan = Scan { text, made: text.as_bytes().to_vec(), ..Scan::default() };
         let mut rest = 0;
         while let Some(tag) = scan.next_tag(rest)? {
@@ -88,6 +92,19 @@ impl Scanned {
         let root = word.split(['.', '[']).next().unwrap_or(word);
         self.words.iter().find(|(known, _)| known == root).map(|(_, at)| *at)
     }
+}
+
+fn check_blanks(text: &str) -> Result<(), Wrong> {
+    let mut length = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        length = if byte.is_ascii_whitespace() { length + 1 } else { 0 };
+        if length > BLANKS_LIMIT {
+            let message =
+                format!("more than {BLANKS_LIMIT} blanks and line ends follow each other");
+            return Err(Wrong::new(at - BLANKS_LIMIT, message));
+        }
+    }
+    Ok(())
 }
 
 /// What stands between `{{` and `}}`, or `{%` and `%}`.
@@ -499,6 +516,7 @@ mod tests {
         }
         check("ab {{ c", 3, "`{{` is never closed with `}}`");
         check("{% if 'a %}", 0, "never closed");
+        check(&format!("a{}", "\n ".repeat(101)), 1, "more than 200 blanks");
         check(&format!("{{% if {} %}}", "a or ".repeat(2_000)), 0, "more than 4096 bytes");
         check(&"{% if a %}".repeat(40), 320, "more than 32 deep");
         check(
